@@ -1,0 +1,196 @@
+"""The basis that the curves themselves suggest, functional PCA: f = mean + Σ_k w_k √λ_k e_k, w ~ N(0, I).
+
+λ_k and e_k are the eigenpairs of the covariance function of the curves, in L² of their domain, whose measure is 1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self, TypeAlias, get_args
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from febm.basis.base import Basis, Rank, check_rank
+from febm.basis.grid import grid_eigenpairs
+from febm.basis.interpolation import Interpolant, cell_weights, grid_axes
+from febm.basis.smoothing import SmoothFunctions, leading_columns, smooth_estimate
+from febm.curves import Curves, as_points
+from febm.ragged import sorted_union
+from febm.randomness import numpy_generator
+
+Method: TypeAlias = Literal["auto", "grid", "smooth"]
+
+DEFAULT_SHARE = 0.9999  # of the variance, what `rank=None` keeps on a grid
+LARGEST_GRID = 4096  # points times outputs: what an eigenproblem or an interpolation problem may cost
+SEEN_TOGETHER = 10  # curves in which every pair of points must occur for a grid with missing values
+NOISE_FLOOR = 1e-6  # of the average variance: the least noise reported
+
+
+class EmpiricalState(eqx.Module):
+    """What fitting found: the functions (mean first, then √λ·e), λ and σ²."""
+
+    functions: Interpolant | SmoothFunctions
+    eigenvalues: np.ndarray
+    noise: float
+    d_x: int
+    d_y: int
+    method: str
+
+
+class Empirical(Basis):
+    """Mean and eigenfunctions of the curves, several outputs taken jointly.
+
+    Parameters
+    ----------
+    rank : how many features: an integer, a share of the variance, or None. None keeps 0.9999 of the variance
+        on a grid; of smoothed curves it keeps the eigenfunctions that help to predict held-out curves. There
+        are never more than the data determine, however many are asked for.
+    method : "grid" takes the sample mean and covariance at common points and interpolates between them;
+        missing values are filled in by EM for a factor model. "smooth" fits smooth mean and covariance
+        functions, and the noise, to curves with points of their own, by maximum likelihood. "auto" takes the
+        grid when all curves have all points, or when at least half of the values are there and every two
+        points are seen together in ten curves.
+
+    Notes
+    -----
+    The measure of a grid gives every point the length of its cell: products of lengths if the grid is
+    rectangular, equal weights if spacing is even or the points are scattered. With equal weights the
+    eigenfunctions have mean square 1 over the points (the outputs' squares summed), and `spectrum` holds the
+    eigenvalues of the covariance matrix over the number of points.
+
+    The noise variance of a grid is the variance per value that the rank leaves out, as in probabilistic PCA;
+    that of smoothed curves is the σ² of the likelihood. It is never below 1e-6 of the average variance.
+
+    Between the points of a grid, interpolation is cubic and exact at the points. Beyond the box of the training
+    points functions follow their trend over its outer tenth and level off.
+
+    Smoothing looks at a random part of the curves when they are very many: at least 500, more if few
+    functions are needed.
+    """
+
+    truncation: Rank = eqx.field(static=True)
+    method: str = eqx.field(static=True)
+    state: EmpiricalState | None
+
+    def __init__(self, *, rank: Rank = None, method: Method = "auto") -> None:
+        if method not in get_args(Method):
+            raise ValueError(f"method must be one of {', '.join(get_args(Method))}; got {method!r}.")
+        self.truncation = check_rank(rank)
+        self.method = method
+        self.state = None
+
+    def fit(self, curves: Curves, *, key: PRNGKeyArray) -> Self:
+        """A fitted copy: see `Basis.fit`."""
+        if len(curves) < 2:
+            raise ValueError("curves must hold at least 2 curves to have a covariance; got 1. Add curves.")
+        spread = np.nanmean((curves.y - np.nanmean(curves.y, axis=0)) ** 2)
+        if not spread > 0:
+            raise ValueError(
+                "curves have the same value everywhere; there is no variation to build a basis from."
+            )
+        generator = numpy_generator(key)
+        grid = None if self.method == "smooth" else self._grid(curves)
+        state = self._fit_smooth(curves, generator) if grid is None else self._fit_grid(*grid, generator)
+        return eqx.tree_at(lambda basis: basis.state, self, state, is_leaf=lambda value: value is None)
+
+    def mean(self, x: np.ndarray) -> Float[np.ndarray, "points outputs"]:
+        """The mean function of the training curves."""
+        return self._columns(x)[:, :, 0]
+
+    def features(self, x: np.ndarray) -> Float[np.ndarray, "points outputs rank"]:
+        """Φ(x) = √λ·e(x), columns in order of falling λ."""
+        return self._columns(x)[:, :, 1:]
+
+    @property
+    def spectrum(self) -> Float[np.ndarray, " rank"]:
+        """The eigenvalues λ of the covariance function, falling."""
+        return self.fitted.eigenvalues
+
+    @property
+    def noise_variance(self) -> float:
+        """The noise variance per value: see the notes of the class."""
+        return self.fitted.noise
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `fit` made this basis."""
+        return self.state is not None
+
+    @property
+    def fitted(self) -> EmpiricalState:
+        """What fitting found; an error before."""
+        self.require_fitted()
+        assert self.state is not None
+        return self.state
+
+    def _columns(self, x: np.ndarray) -> np.ndarray:
+        state = self.fitted
+        x = as_points(x, state.d_x, "x")
+        return state.functions(x).reshape(len(x), state.d_y, -1)
+
+    def _grid(self, curves: Curves) -> tuple[np.ndarray, np.ndarray] | None:
+        """Common points `(U, d_x)` and values there `(n, U, d_y)`; None if the curves are to be smoothed."""
+        n, d_y = len(curves), curves.d_y
+        common = _common_points(curves)
+        if common is not None:
+            fits = min(n, len(common) * d_y) <= LARGEST_GRID
+            fits &= len(common) <= LARGEST_GRID or grid_axes(common) is not None
+            if fits and not np.isnan(curves.y).any():
+                return common, curves.y.reshape(n, len(common), d_y)
+        codes, points = sorted_union(curves.x)
+        cells = np.repeat(np.arange(n) * len(points), curves.lengths) + codes
+        fits = len(points) * d_y <= LARGEST_GRID and len(np.unique(cells)) == len(cells)
+        if self.method == "grid" and not fits:
+            raise ValueError(
+                f"method 'grid' needs curves with common points, none twice in a curve, and at most "
+                f"{LARGEST_GRID:,} of them times outputs; got {len(points):,} points. Use method='smooth'."
+            )
+        if not fits or (
+            self.method == "auto" and np.count_nonzero(~np.isnan(curves.y)) < n * len(points) * d_y / 2
+        ):
+            return None
+        values = np.full((n, len(points), d_y), np.nan)
+        values.reshape(-1, d_y)[cells] = curves.y
+        if self.method == "auto":
+            seen = (~np.isnan(values)).reshape(n, -1).astype(np.float32)
+            if (seen.T @ seen).min() < min(SEEN_TOGETHER, n):
+                return None
+        return points, values
+
+    def _fit_grid(
+        self, points: np.ndarray, values: np.ndarray, generator: np.random.Generator
+    ) -> EmpiricalState:
+        n, size, d_y = values.shape
+        pairs = grid_eigenpairs(values.reshape(n, -1), np.repeat(cell_weights(points), d_y), generator)
+        rank = leading_columns(pairs.values, DEFAULT_SHARE if self.truncation is None else self.truncation)
+        total, kept = pairs.values.sum(), pairs.values[:rank]
+        # Variance left out, shared among the directions left out, as in probabilistic PCA.
+        noise = size * max(total - kept.sum(), 0.0) / max(size * d_y - rank, 1)
+        columns = np.column_stack([pairs.mean, pairs.vectors[:, :rank] * np.sqrt(kept)])
+        functions = Interpolant(points, columns.reshape(size, -1))
+        noise = max(noise, NOISE_FLOOR * total / d_y)
+        return EmpiricalState(functions, kept, float(noise), points.shape[1], d_y, "grid")
+
+    def _fit_smooth(self, curves: Curves, generator: np.random.Generator) -> EmpiricalState:
+        estimate = smooth_estimate(curves, generator, self.truncation)
+        columns = np.concatenate(
+            [estimate.mean[:, :, None], estimate.eigenvectors * np.sqrt(estimate.eigenvalues)], axis=2
+        )
+        functions = SmoothFunctions(
+            estimate.dictionary, estimate.dictionary.transform @ columns.reshape(len(columns), -1)
+        )
+        noise = max(estimate.noise, NOISE_FLOOR * estimate.eigenvalues.sum() / curves.d_y)
+        return EmpiricalState(functions, estimate.eigenvalues, float(noise), curves.d_x, curves.d_y, "smooth")
+
+
+def _common_points(curves: Curves) -> np.ndarray | None:
+    """The points `(m, d_x)` of every curve, when all curves have the same, in the same order, none twice."""
+    length = int(curves.lengths[0])
+    if np.any(curves.lengths != length):
+        return None
+    points = curves.x[:length]
+    same = np.array_equal(
+        curves.x.reshape(len(curves), -1), np.broadcast_to(points.ravel(), (len(curves), points.size))
+    )
+    return points if same and len(sorted_union(points)[1]) == length else None

@@ -1,0 +1,388 @@
+"""Curves, the one container in and out: functions each observed at its own points, y_ij = f_i(x_ij), j < m_i.
+
+Storage is flat (CSR-like): the points of curve i are the rows `offsets[i]:offsets[i + 1]` of `x` and `y`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float64, Int64
+
+from febm.checks import as_columns, as_numbers, count, listed
+from febm.checks import as_points as as_points
+from febm.io_frame import read_frame, write_frame
+from febm.ragged import (
+    as_ids,
+    bucket,
+    checked,
+    chosen,
+    concatenate_tables,
+    part_size,
+    refuse_empty,
+    refuse_unequal_widths,
+    sorted_union,
+)
+from febm.randomness import as_key, numpy_generator
+
+
+class Padded(NamedTuple):
+    """Curves as rectangular arrays: masked `y` is 0, padded `x` repeats the last point of its curve."""
+
+    x: Float64[np.ndarray, "curves points d_x"]
+    y: Float64[np.ndarray, "curves points d_y"]
+    mask: Bool[np.ndarray, "curves points d_y"]
+
+
+class Curves:
+    """Functions observed at points of their own; immutable.
+
+    NaN in `y` is a missing value: a point none of whose outputs is observed is dropped, a point with some of
+    several outputs observed is kept. `from_arrays`, `from_grid` and `from_frame` are the usual ways in; this
+    constructor takes the flat storage itself.
+
+    Parameters
+    ----------
+    x : (points, d_x) or (points,)
+        The places of all points, curve after curve.
+    y : (points, d_y) or (points,)
+        The values at those places.
+    offsets : (n + 1,)
+        Curve i has the rows `offsets[i]:offsets[i + 1]`.
+    ids : sequence of n labels, optional
+        What the curves are called; 0, 1, 2, … when left out. Tuples make a `pandas.MultiIndex`.
+    covariates : DataFrame of n rows, optional
+        What is known of each curve as a whole.
+    """
+
+    __slots__ = ("_covariates", "ids", "offsets", "x", "y")
+    __hash__ = None  # type: ignore[assignment]
+
+    x: Float64[np.ndarray, "points d_x"]
+    y: Float64[np.ndarray, "points d_y"]
+    offsets: Int64[np.ndarray, " curves+1"]
+    ids: pd.Index
+    _covariates: pd.DataFrame | None
+
+    def __init__(self, x: Any, y: Any, offsets: Any, ids: Any = None, covariates: Any = None) -> None:
+        x = as_columns(x, "Curves: x", copy=True)
+        y = as_columns(y, "Curves: y", copy=True)
+        offsets = np.array(offsets)
+        rising = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) > 0
+        if not (rising and offsets[0] == 0 and offsets[-1] == len(x) and (np.diff(offsets) >= 0).all()):
+            raise ValueError(
+                f"Curves: offsets must be integers that rise from 0 to the number of points ({len(x):,})."
+            )
+        if len(y) != len(x):
+            raise ValueError(f"Curves: x has {len(x):,} points but y has {len(y):,}; they must be as many.")
+        self._assign(*checked("Curves", x, y, offsets.astype(np.int64), ids, covariates))
+
+    @classmethod
+    def from_arrays(cls, xs: Any, ys: Any, ids: Any = None, covariates: Any = None) -> Curves:
+        """Curves from lists with one entry per curve: x `(m,)` or `(m, d_x)`, y `(m,)` or `(m, d_y)`."""
+        name = "Curves.from_arrays"
+        places, values = list(xs), list(ys)
+        if len(places) != len(values):
+            raise ValueError(
+                f"{name}: xs has {len(places)} curves but ys has {len(values)}; give one y per x."
+            )
+        if not places:
+            raise ValueError(f"{name}: there are no curves; xs and ys need at least one entry.")
+        places = [as_columns(x, f"{name}: xs[{i}]") for i, x in enumerate(places)]
+        values = [as_columns(y, f"{name}: ys[{i}]") for i, y in enumerate(values)]
+        lengths = np.array([len(x) for x in places])
+        unequal = np.flatnonzero(lengths != [len(y) for y in values])
+        if len(unequal):
+            i = unequal[0]
+            raise ValueError(
+                f"{name}: xs[{i}] has {lengths[i]} points but ys[{i}] has {len(values[i])}; "
+                "give one value per point, with NaN for a missing value."
+            )
+        refuse_empty(name, lengths, as_ids(name, ids, len(places)))
+        refuse_unequal_widths(name, "xs", "coordinate", [x.shape[1] for x in places])
+        refuse_unequal_widths(name, "ys", "output", [y.shape[1] for y in values])
+        offsets = np.append(0, np.cumsum(lengths))
+        return cls._trusted(
+            *checked(name, np.concatenate(places), np.concatenate(values), offsets, ids, covariates)
+        )
+
+    @classmethod
+    def from_grid(cls, x: Any, Y: Any, ids: Any = None, covariates: Any = None) -> Curves:
+        """Curves on a common grid: x `(m,)` or `(m, d_x)`, Y `(n, m)` or `(n, m, d_y)`, NaN is missing."""
+        name = "Curves.from_grid"
+        grid = as_columns(x, f"{name}: x")
+        values = as_numbers(Y, f"{name}: Y", copy=True)
+        if values.ndim not in (2, 3):
+            raise ValueError(
+                f"{name}: Y must be (n, m) or (n, m, d_y), one row per curve; got shape {values.shape}. "
+                "A single curve is Y.reshape(1, -1)."
+            )
+        n, m = values.shape[:2]
+        if m != len(grid):
+            hint = ", so Y seems to need a transpose" if n == len(grid) else ""
+            raise ValueError(
+                f"{name}: Y has {count(m, 'column')} but x has {count(len(grid), 'point')}; each row of "
+                f"Y is a curve on the points of x{hint}."
+            )
+        outputs = values.shape[2] if values.ndim == 3 else 1
+        bad = np.flatnonzero(~np.isfinite(grid).all(axis=1))
+        if len(bad):
+            raise ValueError(
+                f"{name}: x is NaN or infinite at {count(len(bad), 'point')} ({listed(bad)}); drop or fix "
+                "them together with their columns of Y."
+            )
+        return cls._trusted(
+            *checked(
+                name,
+                np.tile(grid, (n, 1)),
+                values.reshape(n * m, outputs),
+                np.arange(n + 1) * m,
+                ids,
+                covariates,
+            )
+        )
+
+    @classmethod
+    def from_frame(cls, df: Any, *, curve: Any, x: Any, y: Any, covariates: Any = None) -> Curves:
+        """Curves from a long table, one row per point.
+
+        Parameters
+        ----------
+        df : pandas or polars DataFrame
+        curve : column name, or a list of them
+            What tells curves apart; they come in order of first appearance.
+        x, y : column name, or a list of them
+            Coordinates and outputs; the points of a curve stay in row order. Rows in errors count from 0.
+        covariates : list of column names, optional
+            Columns that are constant within a curve.
+        """
+        return cls._trusted(
+            *checked("Curves.from_frame", *read_frame(df, curve=curve, x=x, y=y, covariates=covariates))
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """The long table: `curve` (or one column per level of the ids), `x…`, `y…`, covariates repeated."""
+        return write_frame(self)
+
+    def to_grid(self) -> tuple[np.ndarray, Float64[np.ndarray, "curves points d_y"]]:
+        """The sorted union of all points, `(m,)` or `(m, d_x)`, and the values there, NaN if unobserved."""
+        codes, points = sorted_union(self.x)
+        cells = np.repeat(np.arange(len(self)) * len(points), self.lengths) + codes
+        observed = np.zeros(len(self) * len(points), dtype=bool)
+        observed[cells] = True
+        if np.count_nonzero(observed) != len(cells):
+            cell = cells[np.flatnonzero(pd.Series(cells).duplicated())[0]]
+            i, point = divmod(int(cell), len(points))
+            raise ValueError(
+                f"Curves.to_grid: curve {self.ids[i]!r} has more than one value at x = "
+                f"{points[point].tolist()}; a grid holds one. Average repeated points first."
+            )
+        values = np.full((len(observed), self.d_y), np.nan)
+        values[cells] = self.y
+        return points[:, 0] if self.d_x == 1 else points, values.reshape(len(self), len(points), self.d_y)
+
+    @property
+    def covariates(self) -> pd.DataFrame | None:
+        """One row per curve (a copy, so that changing it changes nothing here), or None."""
+        return None if self._covariates is None else self._covariates.copy()
+
+    @property
+    def d_x(self) -> int:
+        """The number of coordinates of a point."""
+        return self.x.shape[1]
+
+    @property
+    def d_y(self) -> int:
+        """The number of outputs."""
+        return self.y.shape[1]
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, " curves"]:
+        """The number of points of each curve."""
+        return np.diff(self.offsets)
+
+    @property
+    def domain(self) -> tuple[Float64[np.ndarray, " d_x"], Float64[np.ndarray, " d_x"]]:
+        """The smallest box that holds all points: its lower and its upper corner."""
+        # Column by column: NumPy reduces a tall thin array along its long axis far slower.
+        return np.array([x.min() for x in self.x.T]), np.array([x.max() for x in self.x.T])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[Curves]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Curves:
+        picked = chosen(key, len(self))
+        lengths = self.lengths[picked]
+        offsets = np.append(0, np.cumsum(lengths))
+        table = self._covariates
+        rows: slice | np.ndarray
+        if isinstance(picked, slice):  # contiguous: views, no copy
+            rows = slice(self.offsets[picked.start], self.offsets[picked.stop])
+            table = table if table is None else table.iloc[picked].reset_index(drop=True)
+        else:
+            rows = np.repeat(self.offsets[picked] - offsets[:-1], lengths) + np.arange(offsets[-1])
+            table = table if table is None else table.take(picked).reset_index(drop=True)
+        return self._trusted(self.x[rows], self.y[rows], offsets, self.ids[picked], table)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Curves]) -> Curves:
+        """One `Curves` of the curves of all `parts`; a covariate that a part lacks is missing there."""
+        parts = list(parts)
+        for i, part in enumerate(parts):
+            if not isinstance(part, Curves):
+                raise TypeError(f"Curves.concatenate: part {i} must be Curves; got {type(part).__name__}.")
+        if not parts:
+            raise ValueError("Curves.concatenate: there are no curves; give at least one part.")
+        name = "Curves.concatenate"
+        refuse_unequal_widths(name, "parts", "coordinate", [part.d_x for part in parts])
+        refuse_unequal_widths(name, "parts", "output", [part.d_y for part in parts])
+        lengths = np.concatenate([part.lengths for part in parts])
+        ids = parts[0].ids if len(parts) == 1 else parts[0].ids.append([part.ids for part in parts[1:]])
+        table = concatenate_tables([part._covariates for part in parts], [len(part) for part in parts])
+        x, y = np.concatenate([part.x for part in parts]), np.concatenate([part.y for part in parts])
+        return cls._trusted(x, y, np.append(0, np.cumsum(lengths)), ids, table)
+
+    def split(self, *sizes: float | int, random_state: Any = None) -> tuple[Curves, ...]:
+        """Random disjoint parts of these sizes, and a last one of all curves that remain.
+
+        A size is a number of curves or a fraction of them: `train, test = curves.split(0.8)`.
+        Curves keep their order inside a part.
+        """
+        counts = [part_size(size, len(self)) for size in sizes]
+        if not counts:
+            raise ValueError("Curves.split: give at least one size; what remains is the last part.")
+        if sum(counts) >= len(self):
+            raise ValueError(
+                f"Curves.split: parts of {' + '.join(map(str, counts))} leave none of the {len(self)} "
+                "curves for the last part, which is what remains; leave its size out."
+            )
+        order = numpy_generator(as_key(random_state)).permutation(len(self))
+        return tuple(self[np.sort(part)] for part in np.split(order, np.cumsum(counts)))
+
+    def replace(self, x: Any = None, y: Any = None, ids: Any = None, covariates: Any = None) -> Curves:
+        """The same curves with other values; what is None stays."""
+        new_x = self.x if x is None else as_columns(x, "Curves.replace: x", copy=True)
+        new_y = self.y if y is None else as_columns(y, "Curves.replace: y", copy=True)
+        for name, new in (("x", new_x), ("y", new_y)):
+            if len(new) != len(self.x):
+                raise ValueError(
+                    f"Curves.replace: {name} has {len(new):,} points; these have {len(self.x):,}."
+                )
+        ids = self.ids if ids is None else ids
+        table = self._covariates if covariates is None else covariates
+        return self._trusted(*checked("Curves.replace", new_x, new_y, self.offsets, ids, table))
+
+    def select(self, mask: Any) -> Curves:
+        """Keep the points where `mask`, one truth value per point, is true."""
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape != (len(self.x),):
+            raise ValueError(
+                f"Curves.select: mask must be {len(self.x):,} truth values, one per point; "
+                f"got shape {mask.shape} of {mask.dtype}."
+            )
+        offsets = np.append(0, np.cumsum(mask))[self.offsets]
+        refuse_empty("Curves.select", np.diff(offsets), self.ids)
+        return self._trusted(self.x[mask], self.y[mask], offsets, self.ids, self._covariates)
+
+    def padded(self, multiple: int = 8) -> Padded:
+        """Rectangular arrays as long as the longest curve, rounded up so that few lengths ever occur.
+
+        Lengths are multiples of `multiple` up to 64, and grow geometrically from there.
+        """
+        if isinstance(multiple, bool) or not isinstance(multiple, int | np.integer) or multiple < 1:
+            raise ValueError(f"Curves.padded: multiple must be a positive integer; got {multiple!r}.")
+        lengths = self.lengths[:, None]
+        position = np.arange(bucket(int(lengths.max()), int(multiple)))
+        rows = self.offsets[:-1, None] + np.minimum(position, lengths - 1)
+        y = self.y[rows]
+        mask = (position < lengths)[:, :, None] & ~np.isnan(y)
+        return Padded(self.x[rows], np.where(mask, y, 0.0), mask)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal points, values (NaN equals NaN), ids and covariates, exactly."""
+        if not isinstance(other, Curves):
+            return NotImplemented
+        same_points = np.array_equal(self.offsets, other.offsets) and np.array_equal(self.x, other.x)
+        if not (
+            same_points and np.array_equal(self.y, other.y, equal_nan=True) and self.ids.equals(other.ids)
+        ):
+            return False
+        if self._covariates is None or other._covariates is None:
+            return self._covariates is other._covariates
+        return bool(self._covariates.equals(other._covariates))
+
+    def __repr__(self) -> str:
+        shortest, longest = int(self.lengths.min()), int(self.lengths.max())
+        points = (
+            f"{count(longest, 'point')} each"
+            if shortest == longest
+            else f"{shortest:,} to {longest:,} points each"
+        )
+        box = " × ".join(f"[{low:.6g}, {high:.6g}]" for low, high in zip(*self.domain, strict=True))
+        parts = [count(len(self), "curve"), points, f"x in {box}", count(self.d_y, "output")]
+        missing = int(np.isnan(self.y).sum())
+        if missing:
+            parts.append(count(missing, "missing value"))
+        if self._covariates is not None:
+            parts.append(f"covariates: {listed(self._covariates.columns)}")
+        return f"<Curves: {', '.join(parts)}>"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(
+            f"Curves cannot be changed: {name!r} is read-only; curves.replace(...) gives new ones."
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"Curves cannot be changed: {name!r} is read-only.")
+
+    def __copy__(self) -> Curves:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Curves:
+        return self
+
+    def __reduce__(self) -> tuple:  # pickled arrays come back writeable; _trusted makes them read-only again
+        return Curves._trusted, (self.x, self.y, self.offsets, self.ids, self._covariates)
+
+    @classmethod
+    def _trusted(cls, x: Any, y: Any, offsets: Any, ids: pd.Index, covariates: pd.DataFrame | None) -> Curves:
+        """Curves of arrays already checked, which nobody else may write to."""
+        curves = object.__new__(cls)
+        curves._assign(x, y, offsets, ids, covariates)
+        return curves
+
+    def _assign(self, x: Any, y: Any, offsets: Any, ids: pd.Index, covariates: pd.DataFrame | None) -> None:
+        for name, array in (("x", x), ("y", y), ("offsets", offsets)):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "ids", ids)
+        object.__setattr__(self, "_covariates", covariates)
+
+
+def as_curves(value: Any, name: str = "curves") -> Curves:
+    """`Curves` from Curves, a list of them, or a 2-D array whose rows are curves on x = 0, …, m-1."""
+    if isinstance(value, Curves):
+        return value
+    if isinstance(value, list | tuple) and value and all(isinstance(part, Curves) for part in value):
+        return Curves.concatenate(value)
+    if isinstance(value, pd.DataFrame):
+        raise TypeError(
+            f"{name} is a table: give Curves.from_frame(df, curve=..., x=..., y=...) for a long table, or "
+            "df.to_numpy() when its rows are curves on a common grid."
+        )
+    numbers = as_numbers(value, name)
+    if numbers.ndim != 2:
+        raise ValueError(
+            f"{name} must be Curves or a 2-D array whose rows are curves on a common grid; "
+            f"got shape {numbers.shape}. One curve is array.reshape(1, -1); several outputs go through "
+            "Curves.from_grid."
+        )
+    if 0 in numbers.shape:
+        raise ValueError(f"{name} holds no curves with points: its shape is {numbers.shape}.")
+    return Curves.from_grid(np.arange(numbers.shape[1]), numbers)

@@ -1,0 +1,286 @@
+"""Posteriors over the latent space: exact where the model is linear, otherwise `langevin | mala | nuts | smc`.
+
+`auto` takes the exact base posterior, corrected for the tilt by importance weights, where the base conditions in closed
+form, and tempered sequential Monte Carlo elsewhere: both find every mode of a posterior.
+"""
+
+import dataclasses
+from typing import Literal, NamedTuple, get_args
+
+import blackjax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+from jaxtyping import Array, Float, PRNGKeyArray
+from numpy import ndarray
+
+from febm import conjugate, samplers
+from febm.contrastive import Contrastive, linear_geometry
+from febm.langevin import Affine, Chain
+from febm.latent import LatentModel
+from febm.observations import Observations
+from febm.priors import GaussianPrior, MixturePrior, Prior, Reference, TiltedPrior
+from febm.randomness import numpy_generator
+
+Method = Literal["auto", "exact", "langevin", "mala", "nuts", "smc"]
+METHODS: tuple[str, ...] = get_args(Method)
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How much work goes into a posterior."""
+
+    draws: int = 512
+    proposals: int = 4096  # importance proposals per curve in the exact method
+    chains: int = 4
+    warmup: int = 300
+    particles: int = 256
+    moves: int = 3
+    rungs: int = 100
+
+    def with_draws(self, draws: int) -> "Effort":
+        """The same effort for at least `draws` draws."""
+        proposals, particles = max(self.proposals, 8 * draws), max(self.particles, draws)
+        return dataclasses.replace(self, draws=draws, proposals=proposals, particles=particles)
+
+
+class LatentPosterior(NamedTuple):
+    """Equally weighted draws of the latents of every curve."""
+
+    draws: Float[ndarray, "curves draws latent"]
+    mean: Float[ndarray, "curves latent"]
+    log_evidence: Float[ndarray, " curves"] | None
+    diagnostics: dict[str, Float[ndarray, " curves"]]
+
+
+def infer(
+    model: LatentModel,
+    observed: Observations,
+    *,
+    method: Method,
+    effort: Effort,
+    chain: Chain,
+    precondition: bool = True,
+    key: PRNGKeyArray,
+) -> LatentPosterior:
+    """The posterior of every observed curve; `observed` comes in float64."""
+    if method == "auto":
+        method = "exact" if model.is_conjugate else "smc"
+    if method == "exact":
+        return exact(model, observed, effort=effort, key=key)
+    single = observed.single_precision()
+    keys = jax.random.split(key, len(observed))
+    if method == "smc":
+        particles = _smc(model, single, effort, keys)
+        log_evidence = np.asarray(particles.log_constant - model.prior.log_normaliser, dtype=float)
+        diagnostics = {
+            "acceptance": particles.acceptance,
+            "rungs": particles.rungs,
+            "temperature": particles.temperature,
+        }
+        return _collect(particles.draws, log_evidence, diagnostics)
+    if method == "langevin":
+        objective = Contrastive(posterior=chain, prior=chain, precondition=precondition)
+        draws, acceptance = _langevin(objective, model, single, effort, key)
+        return _collect(draws, None, {"acceptance": acceptance})
+    sampled = _chains(model, single, effort, keys, method)
+    diagnostics = {"acceptance": sampled.acceptance, **_convergence(sampled.draws)}
+    return _collect(sampled.draws.reshape(len(observed), -1, sampled.draws.shape[-1]), None, diagnostics)
+
+
+def exact(
+    model: LatentModel, observed: Observations, *, effort: Effort, key: PRNGKeyArray
+) -> LatentPosterior:
+    """The closed-form posterior of the base measure, corrected for the tilt by importance weights."""
+    generator = numpy_generator(key)
+    mixture = leading_mixture(model.prior)
+    latent = model.generator.latent_dim
+    projection = conjugate.project(
+        observed.features[..., :latent], observed.values - observed.mean, observed.mask
+    )
+    variance = float(model.likelihood.variance)
+    information = conjugate.information(projection, variance, mixture.leading)
+    posterior = conjugate.condition(mixture, information)
+    mean = conjugate.posterior_mean(posterior, information)
+    if not isinstance(model.prior, TiltedPrior):
+        leading = conjugate.draw_leading(posterior, effort.draws, generator)
+        draws = conjugate.complete_draws(information, leading, generator)
+        return LatentPosterior(draws, mean, posterior.log_evidence, {})
+    proposals = conjugate.draw_leading(posterior, effort.proposals, generator)
+    log_weights = -_energies(model.prior.energy, proposals)
+    total = scipy.special.logsumexp(log_weights, axis=1)
+    weights = np.exp(log_weights - total[:, None])
+    effective = 1 / np.sum(weights**2, axis=1)
+    chosen = _systematic(weights, effort.draws, generator)
+    leading = np.take_along_axis(proposals, chosen[..., None], axis=1)
+    # The mean of the base is known exactly, so only its change under the weights is estimated.
+    shift = np.einsum("cs,csl->cl", weights - 1 / effort.proposals, proposals)
+    shifted = mean[:, : mixture.leading] + shift
+    mean = np.concatenate([shifted, conjugate.tail_mean(information, shifted)], axis=1)
+    log_evidence = (
+        posterior.log_evidence + total - np.log(effort.proposals) - float(model.prior.log_normaliser)
+    )
+    draws = conjugate.complete_draws(information, leading, generator)
+    return LatentPosterior(draws, mean, log_evidence, {"effective": effective})
+
+
+def leading_mixture(prior: Prior) -> conjugate.Mixture:
+    """The base measure as a float64 mixture on every coordinate that is not N(0, 1) or that the energy sees."""
+    base = prior.base if isinstance(prior, TiltedPrior) else prior
+    seen = prior.energy.dim if isinstance(prior, TiltedPrior) else 0
+    if isinstance(base, MixturePrior):
+        log_weights = scipy.special.log_softmax(np.asarray(base.log_weights, dtype=float))
+        means, factors = np.asarray(base.means, dtype=float), np.asarray(base.factors, dtype=float)
+        extra = max(seen - base.leading, 0)
+        means = np.pad(means, ((0, 0), (0, extra)))
+        factors = np.pad(factors, ((0, 0), (0, extra), (0, extra)))
+        factors[:, range(base.leading, base.leading + extra), range(base.leading, base.leading + extra)] = 1.0
+        return conjugate.Mixture(log_weights, means, factors)
+    assert isinstance(base, GaussianPrior)
+    leading = base.dim if base.scale != 1.0 else max(seen, 1)
+    standard = conjugate.Mixture.standard_normal(leading)
+    return standard._replace(factors=base.scale * standard.factors)
+
+
+def draw_prior(
+    prior: Prior, count: int, *, steps: int, key: PRNGKeyArray, proposals: int = 1 << 15
+) -> Float[ndarray, "count latent"]:
+    """Draws of the prior: exact for a reference measure, else weighted proposals and Metropolis-corrected steps."""
+    if isinstance(prior, Reference):
+        return np.asarray(prior.sample(key, count), dtype=float)
+    return np.asarray(_draw_tilted(prior, count, steps, max(proposals, 16 * count), key), dtype=float)
+
+
+def log_normaliser(model: LatentModel, effort: Effort, key: PRNGKeyArray) -> Float[Array, ""]:
+    """log ∫ exp(log_density) of the model's prior, by tempering from its reference measure."""
+    if isinstance(model.prior, Reference):
+        return jnp.zeros(())
+    return _prior_constant(model.prior, effort, key)
+
+
+@eqx.filter_jit
+def _draw_tilted(
+    prior: Prior, count: int, steps: int, proposals: int, key: PRNGKeyArray
+) -> Float[Array, "count latent"]:
+    proposal_key, choose_key, key = jax.random.split(key, 3)
+    candidates = prior.reference.sample(proposal_key, proposals)
+    log_weights = jax.vmap(prior.log_tilt)(candidates)
+    chosen = jax.random.categorical(choose_key, log_weights, shape=(count,))
+    start = candidates[chosen]
+    # Steps in the geometry of the reference's spread; the size adapts to the acceptance over the first half.
+    spread = jnp.std(candidates, axis=0)
+    target = lambda u: prior.log_density(spread * u)  # noqa: E731
+    kernel = jax.vmap(blackjax.mala.build_kernel(), (0, 0, None, None))
+
+    def move(carry, inputs):
+        states, log_size = carry
+        step, step_key = inputs
+        states, info = kernel(jax.random.split(step_key, count), states, target, jnp.exp(log_size))
+        rate = jnp.mean(info.acceptance_rate) - samplers.MALA_ACCEPTANCE
+        return (states, log_size + jnp.where(step < steps // 2, rate, 0.0)), None
+
+    states = jax.vmap(lambda u: blackjax.mala.init(u, target))(start / spread)
+    inputs = jnp.arange(steps), jax.random.split(key, steps)
+    (states, _), _ = jax.lax.scan(move, (states, jnp.log(0.05)), inputs)
+    return spread * states.position
+
+
+@eqx.filter_jit
+def _prior_constant(prior: Prior, effort: Effort, key: PRNGKeyArray) -> Float[Array, ""]:
+    start_key, key = jax.random.split(key)
+    start = prior.reference.sample(start_key, 4 * effort.particles)
+    found = samplers.tempered(
+        prior.reference.log_density, prior.log_tilt, start, moves=effort.moves, rungs=effort.rungs, key=key
+    )
+    return found.log_constant
+
+
+@eqx.filter_jit
+def _smc(
+    model: LatentModel, observed: Observations, effort: Effort, keys: PRNGKeyArray
+) -> samplers.Particles:
+    reference = model.prior.reference
+
+    def one(curve, key):
+        start_key, key = jax.random.split(key)
+        start = reference.sample(start_key, effort.particles)
+        log_ratio = lambda z: model.log_likelihood(z, curve) + model.prior.log_tilt(z)  # noqa: E731
+        return samplers.tempered(
+            reference.log_density, log_ratio, start, moves=effort.moves, rungs=effort.rungs, key=key
+        )
+
+    return jax.vmap(one, (observed.axes, 0))(observed, keys)
+
+
+@eqx.filter_jit
+def _langevin(
+    objective: Contrastive, model: LatentModel, observed: Observations, effort: Effort, key: PRNGKeyArray
+) -> tuple[Float[Array, "curves draws latent"], Float[Array, " curves"]]:
+    keys = jax.random.split(key, effort.draws)
+    draws, info = jax.lax.map(lambda draw: objective.posterior_draws(model, observed, draw), keys)
+    return jnp.swapaxes(draws, 0, 1), jnp.mean(info.acceptance, axis=0)
+
+
+@eqx.filter_jit
+def _chains(
+    model: LatentModel, observed: Observations, effort: Effort, keys: PRNGKeyArray, method: str
+) -> samplers.Sampled:
+    draws = -(-effort.draws // effort.chains)
+
+    def one(curve, key):
+        geometry = linear_geometry(model, curve) or Affine(jnp.zeros(model.generator.latent_dim))
+        log_density = lambda z: model.log_joint(z, curve)  # noqa: E731
+        common = dict(chains=effort.chains, warmup=effort.warmup, draws=draws, key=key)
+        if method == "mala":
+            return samplers.mala(log_density, geometry, thinning=5, **common)
+        return samplers.nuts(log_density, geometry, **common)
+
+    return jax.vmap(one, (observed.axes, 0))(observed, keys)
+
+
+@eqx.filter_jit
+def _convergence(draws: Float[Array, "curves chains draws latent"]) -> dict[str, Float[Array, " curves"]]:
+    def worst(statistic, reduce):
+        return jax.vmap(lambda curve: reduce(statistic(curve, chain_axis=0, sample_axis=1)))(draws)
+
+    return {
+        "rhat": worst(blackjax.rhat, jnp.max),
+        "ess_bulk": worst(blackjax.ess_bulk, jnp.min),
+        "ess_tail": worst(blackjax.ess_tail, jnp.min),
+    }
+
+
+@eqx.filter_jit
+def _batched_energy(energy, latents):
+    return jax.vmap(jax.vmap(energy))(latents)
+
+
+def _energies(
+    energy, latents: Float[ndarray, "curves draws leading"], curves_at_once: int = 64
+) -> Float[ndarray, "curves draws"]:
+    parts = []
+    for first in range(0, len(latents), curves_at_once):
+        part = latents[first : first + curves_at_once]
+        padded = np.zeros((curves_at_once, *part.shape[1:]), dtype=np.float32)
+        padded[: len(part)] = part
+        parts.append(np.asarray(_batched_energy(energy, padded), dtype=float)[: len(part)])
+    return np.concatenate(parts)
+
+
+def _systematic(
+    weights: Float[ndarray, "curves proposals"], draws: int, generator: np.random.Generator
+) -> ndarray:
+    """Systematic resampling, row by row, in random order so that any leading draws are exchangeable."""
+    cumulative = np.cumsum(weights, axis=1)
+    cumulative /= cumulative[:, -1:]
+    positions = (np.arange(draws) + generator.uniform(size=(len(weights), 1))) / draws
+    chosen = np.stack([np.searchsorted(row, at) for row, at in zip(cumulative, positions, strict=True)])
+    return generator.permuted(np.minimum(chosen, weights.shape[1] - 1), axis=1)
+
+
+def _collect(draws, log_evidence, diagnostics) -> LatentPosterior:
+    latents = np.asarray(draws, dtype=float)
+    values = {name: np.asarray(value, dtype=float) for name, value in diagnostics.items()}
+    return LatentPosterior(latents, latents.mean(axis=1), log_evidence, values)

@@ -1,0 +1,106 @@
+"""What every model of functions offers: a `Process` that is fitted, and a `Posterior` per conditioned curve."""
+
+import abc
+import os
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from sklearn.base import BaseEstimator
+
+from febm import storage
+from febm.checks import as_points
+from febm.curves import Curves
+from febm.errors import NotFittedError
+from febm.randomness import RandomState
+
+
+class Posterior(abc.ABC):
+    """The distribution of functions given what was observed of them, one for each conditioned curve."""
+
+    ids: pd.Index
+
+    def __len__(self) -> int:
+        """Number of conditioned curves."""
+        return len(self.ids)
+
+    @abc.abstractmethod
+    def mean(self, at: Any) -> Float[np.ndarray, "curves points outputs"] | Curves:
+        """The posterior mean at the points `at`; `Curves` in give `Curves` out, each at its own points."""
+
+    @abc.abstractmethod
+    def sample(self, n: int, at: Any, *, noise: bool = False, random_state: RandomState = None) -> Curves:
+        """`n` functions for each curve, with ids (curve, draw); `noise` adds observation noise."""
+
+    @abc.abstractmethod
+    def interval(
+        self, at: Any, level: float = 0.9, *, noise: bool = False
+    ) -> tuple[Float[np.ndarray, "curves points outputs"], Float[np.ndarray, "curves points outputs"]]:
+        """Lower and upper end of the central interval that holds `level` of the probability at each point."""
+
+    @property
+    @abc.abstractmethod
+    def log_evidence(self) -> Float[np.ndarray, " curves"]:
+        """log p(observed values) of every curve, in the units of the data."""
+
+    @property
+    @abc.abstractmethod
+    def diagnostics(self) -> pd.DataFrame:
+        """One row for each curve: how the posterior was found and how far it can be trusted."""
+
+
+class Process(BaseEstimator, abc.ABC):
+    """A distribution over functions, learned from curves."""
+
+    @abc.abstractmethod
+    def fit(self, curves: Any, y: None = None) -> Self:
+        """Learn from curves; a 2-D array is read as one curve a row on a common grid. `y` is ignored."""
+
+    @abc.abstractmethod
+    def sample(
+        self, n: int, at: Any = None, *, noise: bool = False, random_state: RandomState = None
+    ) -> Curves:
+        """Draw `n` new functions at the points `at`."""
+
+    @abc.abstractmethod
+    def condition(self, curves: Any, *, random_state: RandomState = None) -> Posterior:
+        """The posterior of each of the partly observed curves."""
+
+    def log_evidence(self, curves: Any) -> Float[np.ndarray, " curves"]:
+        """log p(values | points) of every curve, in the units of the data."""
+        return self.condition(curves).log_evidence
+
+    def score(self, curves: Any, y: None = None) -> float:
+        """Mean log evidence per observed value: higher is better."""
+        posterior_evidence = self.log_evidence(curves)
+        from febm.curves import as_curves
+
+        return float(np.sum(posterior_evidence) / np.sum(~np.isnan(as_curves(curves).y)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file; `febm.load` reads it."""
+        self._require_fitted("save")
+        storage.save(self, path)
+
+    def _require_fitted(self, action: str) -> None:
+        if not self.__sklearn_is_fitted__():
+            name = type(self).__name__
+            raise NotFittedError(f"{name}.{action}: this model is not fitted yet; call `fit(curves)` first.")
+
+    @abc.abstractmethod
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has been called."""
+
+
+def points_of(at: Any, d_x: int, count: int, owner: str) -> np.ndarray | list[np.ndarray]:
+    """The points asked for: one `(m, d_x)` array for all, or a list with the points of each curve."""
+    if not isinstance(at, Curves):
+        return as_points(at, d_x, name=f"{owner}: at")
+    if at.d_x != d_x:
+        raise ValueError(f"{owner}: `at` has {at.d_x} input columns, the model was fitted with {d_x}.")
+    if len(at) != count:
+        raise ValueError(
+            f"{owner}: `at` has points for {len(at)} curves but {count} are asked for; give one set of points for each."
+        )
+    return [curve.x for curve in at]

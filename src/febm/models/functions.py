@@ -1,0 +1,186 @@
+"""From latents to functions: weights, values at any points, and the posterior made of latent draws."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, PRNGKeyArray
+from numpy import ndarray
+
+from febm.basis import Basis
+from febm.curves import Curves
+from febm.inference import LatentPosterior
+from febm.latent import LatentModel
+from febm.likelihoods import Gaussian
+from febm.models.base import Posterior, points_of
+from febm.networks import Generator, LinearGenerator
+from febm.randomness import RandomState, as_key
+from febm.scaling import Scaling
+
+# Features are evaluated in blocks of points, so that a very fine `at` does not need very much memory.
+BLOCK_VALUES = 1 << 24
+
+
+class FunctionSpace(NamedTuple):
+    """Everything between a latent and values in the units of the data."""
+
+    model: LatentModel
+    basis: Basis
+    scaling: Scaling
+
+    def weights(self, latents: Float[ndarray, "draws latent"]) -> Float[ndarray, "draws rank"]:
+        """Basis weights w = μ(z)."""
+        generator = self.model.generator
+        if isinstance(generator, LinearGenerator):
+            return np.pad(latents, ((0, 0), (0, generator.rank - generator.latent_dim)))
+        return np.asarray(_generate(generator, latents.astype(np.float32)), dtype=float)
+
+    def at(self, points: Float[ndarray, "points inputs"]) -> "EvaluatedSpace":
+        """The space at some points, ready to turn weights into values there."""
+        return EvaluatedSpace(self, self.scaling.apply_points(points))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the mean function is the function of the mean latent."""
+        return (
+            isinstance(self.model.generator, LinearGenerator)
+            and isinstance(self.model.likelihood, Gaussian)
+            and self.scaling.is_affine
+        )
+
+
+class EvaluatedSpace:
+    """Functions at fixed points; features are evaluated once, or block by block where they would not fit."""
+
+    def __init__(self, space: FunctionSpace, scaled: Float[ndarray, "points inputs"]) -> None:
+        self._space = space
+        values = len(scaled) * space.basis.rank
+        self._blocks = np.array_split(scaled, -(-values // BLOCK_VALUES))
+        self._evaluated = [self._evaluate(self._blocks[0])] if len(self._blocks) == 1 else None
+
+    def functions(self, weights: Float[ndarray, "draws rank"]) -> Float[ndarray, "draws points outputs"]:
+        """f = m + Φw, in scaled units."""
+        blocks = self._evaluated or map(self._evaluate, self._blocks)
+        return np.concatenate(
+            [mean + np.tensordot(weights, features, axes=(1, 2)) for mean, features in blocks], axis=1
+        )
+
+    def values(
+        self, weights: Float[ndarray, "draws rank"], key: PRNGKeyArray | None = None
+    ) -> Float[ndarray, "draws points outputs"]:
+        """Values in the units of the data; a `key` adds observation noise."""
+        functions = self.functions(weights)
+        likelihood = self._space.model.likelihood
+        if key is not None:
+            functions = np.asarray(likelihood.sample(functions.astype(np.float32), key), dtype=float)
+        elif not isinstance(likelihood, Gaussian):
+            functions = np.asarray(likelihood.mean(functions.astype(np.float32)), dtype=float)
+        return self._space.scaling.invert_values(functions)
+
+    def _evaluate(self, block: Float[ndarray, "points inputs"]) -> tuple[ndarray, ndarray]:
+        return self._space.basis.mean(block), self._space.basis.features(block)
+
+
+class LatentFunctionPosterior(Posterior):
+    """The posterior of functions made of latent draws."""
+
+    def __init__(
+        self,
+        space: FunctionSpace,
+        latent: LatentPosterior,
+        ids: pd.Index,
+        *,
+        method: str,
+        again: Callable[[int], LatentPosterior],
+        evidence: Callable[[], Float[ndarray, " curves"]],
+    ) -> None:
+        self._space = space
+        self._latent = latent
+        self.ids = ids
+        self._method = method
+        self._again = again
+        self._evidence = evidence
+
+    def mean(self, at: Any) -> Float[ndarray, "curves points outputs"] | Curves:
+        """The posterior mean at the points `at`."""
+        points = self._points(at, "mean")
+        if self._space.is_linear:
+            weights = self._space.weights(self._latent.mean)
+            means = self._per_curve(points, lambda i, there: there.values(weights[i : i + 1])[0])
+        else:
+            means = self._per_curve(points, lambda i, there: self._draws(i, there).mean(axis=0))
+        return self._shaped(means, at)
+
+    def sample(self, n: int, at: Any, *, noise: bool = False, random_state: RandomState = None) -> Curves:
+        """`n` functions for each curve, with ids (curve, draw)."""
+        if n < 1:
+            raise ValueError(f"Posterior.sample: n is {n}; ask for at least one draw.")
+        points = self._points(at, "sample")
+        choose_key, noise_key = jax.random.split(as_key(random_state))
+        available = self._latent.draws.shape[1]
+        latents = self._latent.draws if n <= available else self._again(n).draws
+        chosen = np.asarray(jax.random.permutation(choose_key, latents.shape[1])[:n])
+        ids = pd.MultiIndex.from_product([self.ids, range(n)], names=["curve", "draw"])
+
+        def drawn(i: int, there: EvaluatedSpace) -> ndarray:
+            key = jax.random.fold_in(noise_key, i) if noise else None
+            return there.values(self._space.weights(latents[i, chosen]), key)
+
+        values = self._per_curve(points, drawn)
+        if isinstance(points, list):
+            xs = [x for x in points for _ in range(n)]
+            return Curves.from_arrays(xs, [draw for curve in values for draw in curve], ids=ids)
+        return Curves.from_grid(points, np.concatenate(values), ids=ids)
+
+    def interval(
+        self, at: Any, level: float = 0.9, *, noise: bool = False
+    ) -> tuple[Float[ndarray, "curves points outputs"], Float[ndarray, "curves points outputs"]]:
+        """Lower and upper end of the central interval that holds `level` of the probability at each point."""
+        if not 0 < level < 1:
+            raise ValueError(f"Posterior.interval: level is {level}; give a number between 0 and 1, such as 0.9.")
+        points = self._points(at, "interval")
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        ends = self._per_curve(points, lambda i, there: np.quantile(self._draws(i, there, noise), tails, axis=0))
+        return self._shaped([end[0] for end in ends], at), self._shaped([end[1] for end in ends], at)
+
+    @property
+    def log_evidence(self) -> Float[ndarray, " curves"]:
+        """log p(observed values) of every curve, in the units of the data."""
+        return self._evidence()
+
+    @property
+    def diagnostics(self) -> pd.DataFrame:
+        """One row for each curve: the method, the number of draws, and what the sampler says of them."""
+        columns = {"method": self._method, "draws": self._latent.draws.shape[1], **self._latent.diagnostics}
+        return pd.DataFrame(columns, index=self.ids)
+
+    def _draws(
+        self, curve: int, there: EvaluatedSpace, noise: bool = False
+    ) -> Float[ndarray, "draws points outputs"]:
+        # The noise of an interval is part of its definition, not of a draw: the same one every time.
+        key = jax.random.fold_in(jax.random.key(0), curve) if noise else None
+        return there.values(self._space.weights(self._latent.draws[curve]), key)
+
+    def _points(self, at: Any, action: str) -> ndarray | list[ndarray]:
+        return points_of(at, self._space.scaling.d_x, len(self.ids), f"Posterior.{action}")
+
+    def _per_curve(
+        self, points: ndarray | list[ndarray], value: Callable[[int, EvaluatedSpace], ndarray]
+    ) -> list[ndarray]:
+        if isinstance(points, list):
+            return [value(i, self._space.at(own)) for i, own in enumerate(points)]
+        shared = self._space.at(points)
+        return [value(i, shared) for i in range(len(self.ids))]
+
+    def _shaped(self, values: list[ndarray], at: Any) -> Any:
+        if isinstance(at, Curves):
+            return Curves.from_arrays([curve.x for curve in at], values, ids=self.ids)
+        return np.stack(values)
+
+
+@eqx.filter_jit
+def _generate(generator: Generator, latents: ndarray):
+    return jax.vmap(generator)(latents)

@@ -1,0 +1,193 @@
+"""The two ways to fit F-EBM: tilting a closed-form base by importance sampling, and the paper's loss by chains."""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import PRNGKeyArray
+
+from febm import conjugate, tilting
+from febm.basis import Basis
+from febm.conjugate import Mixture, Projection
+from febm.contrastive import Contrastive
+from febm.curves import Curves
+from febm.inference import leading_mixture, log_normaliser
+from febm.latent import LatentModel
+from febm.likelihoods import Gaussian, StudentT
+from febm.models.settings import Plan
+from febm.networks import Generator, LinearGenerator, NetworkGenerator, ResidualGenerator, ResidualMLP
+from febm.observations import Observations, observe
+from febm.priors import Energy, EnergyPrior, GaussianPrior, Prior, Reference, TiltedPrior
+from febm.progress import Progress
+from febm.tilting import BaseSearch, Fold
+from febm.training import train
+
+# Folds of cross-validation by number of curves: few curves make a single held-out part too noisy to choose by.
+MANY_CURVES = 1000
+# Where chains draw the latents, an energy on more coordinates than this is hard to keep in check.
+TAME_ENERGY = 10
+MLP_LATENT = 20
+
+
+class Fitted(NamedTuple):
+    """What a recipe makes."""
+
+    basis: Basis
+    model: LatentModel
+    history: pd.DataFrame
+
+
+def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
+    """Linear generator and Gaussian noise: base by held-out evidence, tilt by importance-sampled likelihood."""
+    basis_key, fold_key, tilt_key = jax.random.split(key, 3)
+    basis = plan.basis.fit(curves, key=basis_key)
+    latent = min(plan.latent_dim or basis.rank, basis.rank)
+    projection = _project(basis, curves).truncate(latent)
+    splits = _splits(len(curves), plan.validation, fold_key)
+    folds = [
+        _fold(plan.basis, curves, held_out, latent, jax.random.fold_in(basis_key, i))
+        for i, held_out in enumerate(splits)
+    ]
+    fixed = float(plan.likelihood.variance) if plan.likelihood.fixed else None
+    choice = tilting.choose_base(folds, _search(plan, latent), fixed)
+    likelihood = plan.likelihood if fixed else plan.likelihood.with_scale(np.sqrt(choice.noise_variance))
+    base: Reference = GaussianPrior(latent)
+    if plan.prior == "mixture" or (plan.prior == "tilted" and plan.base != "gaussian"):
+        base = tilting.fit_base(projection, choice)
+    summary = {"epoch": 0, "score": 0.0, "evidence": choice.evidence, "noise": np.sqrt(choice.noise_variance)}
+    prior: Prior = base
+    history = pd.DataFrame([summary])
+    if plan.prior == "tilted":
+        leading = leading_mixture(base) if plan.base != "gaussian" else Mixture.standard_normal(choice.leading)
+        prior, history = tilting.fit_tilt(
+            base,
+            leading,
+            projection,
+            choice.noise_variance,
+            splits[0],
+            training=plan.tilt,
+            key=tilt_key,
+            progress=progress,
+        )
+        history = history.assign(evidence=choice.evidence + history["score"], noise=summary["noise"])
+    return Fitted(basis, LatentModel(LinearGenerator(latent, basis.rank), prior, likelihood), history)
+
+
+def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
+    """The paper's loss with chains for posterior and prior."""
+    basis_key, split_key, model_key, train_key, constant_key = jax.random.split(key, 5)
+    linked = curves.replace(y=plan.likelihood.link(curves.y))
+    basis = plan.basis.fit(linked, key=basis_key)
+    (held_out, *_) = _splits(len(curves), plan.validation, split_key)
+    observed = observe(basis, curves).single_precision()
+    model = _start(plan, basis, linked, model_key)
+    objective = Contrastive(
+        posterior=plan.langevin.posterior,
+        prior=plan.langevin.prior,
+        precondition=plan.langevin.precondition,
+        penalty=plan.langevin.penalty,
+    )
+    trained = train(
+        objective,
+        model,
+        observed[np.flatnonzero(~held_out)],
+        observed[np.flatnonzero(held_out)],
+        groups={"generator": plan.langevin.generator_group, "prior": plan.langevin.prior_group},
+        settings=plan.optimisation,
+        key=train_key,
+        progress=progress,
+        watch=_noise,
+    )
+    model = trained.model
+    if isinstance(model.prior, EnergyPrior | TiltedPrior):
+        constant = log_normaliser(model, plan.effort, constant_key)
+        model = LatentModel(model.generator, model.prior.with_log_normaliser(constant), model.likelihood)
+    return Fitted(basis, model, trained.history)
+
+
+def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> LatentModel:
+    """The model before training: the path measure itself where the generator is residual."""
+    generator_key, energy_key = jax.random.split(key)
+    likelihood = plan.likelihood
+    networks = plan.networks
+    sizes = dict(width=networks.width, depth=networks.depth, activation=networks.activation)
+    generator: Generator
+    if plan.generator == "mlp":
+        latent = plan.latent_dim or MLP_LATENT
+        generator = NetworkGenerator(ResidualMLP(latent, basis.rank, **sizes, key=generator_key))
+    else:
+        latent = min(plan.latent_dim or basis.rank, basis.rank)
+        generator = LinearGenerator(latent, basis.rank)
+        if plan.generator == "residual":
+            seen = min(plan.energy_dim or TAME_ENERGY, latent)
+            network = ResidualMLP(seen, seen, **sizes, zero_last=True, key=generator_key)
+            generator = ResidualGenerator(network, basis.rank, leading=seen, latent_dim=latent)
+        if isinstance(likelihood, Gaussian | StudentT) and not likelihood.fixed:
+            likelihood = likelihood.with_scale(_linear_noise(basis, curves, latent))
+    base: Reference = GaussianPrior(latent)
+    if plan.prior == "mixture" or (plan.prior == "tilted" and plan.base == "mixture"):
+        if plan.generator == "mlp":
+            raise ValueError("FEBM: a mixture base needs generator='linear' or 'residual', whose latents are scores.")
+        base = _mixture_base(plan, basis, curves, latent, likelihood)
+    if plan.prior in ("gaussian", "mixture"):
+        return LatentModel(generator, base, likelihood)
+    tame = latent if plan.generator == "mlp" or plan.prior == "energy" else TAME_ENERGY
+    seen = latent if plan.prior == "energy" else min(plan.energy_dim or tame, latent)
+    # A tilt starts at zero, so that the model starts at its base; an energy without a base has to start somewhere.
+    network = ResidualMLP(seen, "scalar", **sizes, zero_last=plan.prior == "tilted", key=energy_key)
+    energy = Energy(network, seen)
+    prior = EnergyPrior(energy, latent) if plan.prior == "energy" else TiltedPrior(base, energy)
+    return LatentModel(generator, prior, likelihood)
+
+
+def _linear_noise(basis: Basis, curves: Curves, latent: int) -> float:
+    """The noise scale with the largest evidence under the linear model."""
+    projection = _project(basis, curves).truncate(latent)
+    fold = Fold(projection, projection)
+    return float(np.sqrt(tilting.choose_noise([fold], lambda *_: Mixture.standard_normal(1))))
+
+
+def _mixture_base(plan: Plan, basis: Basis, curves: Curves, latent: int, likelihood: Gaussian) -> Reference:
+    projection = _project(basis, curves).truncate(latent)
+    fold = Fold(projection, projection)
+    variance = float(likelihood.scale) ** 2
+    search = BaseSearch(leading=(min(latent, TAME_ENERGY),), components=(plan.components or 4,))
+    return tilting.fit_base(projection, tilting.choose_base([fold], search, variance))
+
+
+def _search(plan: Plan, latent: int) -> BaseSearch:
+    search = BaseSearch()
+    leading = (plan.energy_dim,) if plan.energy_dim else search.leading
+    components = (plan.components,) if plan.components else search.components
+    if plan.prior == "gaussian" or (plan.prior == "tilted" and plan.base == "gaussian"):
+        components = (1,)
+    return BaseSearch(tuple(min(latent, size) for size in leading), components, search.shrinkages)
+
+
+def _splits(count: int, validation: float, key: PRNGKeyArray) -> list[np.ndarray]:
+    """Masks of held-out curves: one of them for many curves, three disjoint ones for few."""
+    if count < 5:
+        raise ValueError(f"FEBM.fit: {count} curves are too few to learn a distribution from; give at least 5.")
+    order = np.asarray(jax.random.permutation(key, count))
+    size = max(1, round(validation * count))
+    parts = 1 if count >= MANY_CURVES else min(3, count // size)
+    return [np.isin(np.arange(count), order[part * size : (part + 1) * size]) for part in range(parts)]
+
+
+def _fold(basis: Basis, curves: Curves, held_out: np.ndarray, latent: int, key: PRNGKeyArray) -> Fold:
+    part = basis.fit(curves[~held_out], key=key)
+    rank = min(latent, part.rank)
+    return Fold(
+        _project(part, curves[~held_out]).truncate(rank), _project(part, curves[held_out]).truncate(rank)
+    )
+
+
+def _project(basis: Basis, curves: Curves) -> Projection:
+    observed: Observations = observe(basis, curves)
+    return conjugate.project(observed.features, observed.values - observed.mean, observed.mask)
+
+
+def _noise(model: LatentModel) -> dict[str, float]:
+    scale = getattr(model.likelihood, "scale", None)
+    return {} if scale is None else {"noise": float(scale)}

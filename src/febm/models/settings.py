@@ -1,0 +1,110 @@
+"""What F-EBM can be told: small frozen groups of settings, the paper's own, and the plan they amount to."""
+
+import dataclasses
+from typing import Any
+
+from febm.basis import Basis, KarhunenLoeve, RandomFourier
+from febm.inference import Effort
+from febm.kernels import Matern32
+from febm.langevin import Chain, StepSize
+from febm.likelihoods import Likelihood
+from febm.scaling import Scaling
+from febm.tilting import TiltTraining
+from febm.training import Group, Optimisation
+
+
+@dataclasses.dataclass(frozen=True)
+class Networks:
+    """Sizes of generator and energy where they are trained by chains."""
+
+    width: int = 128
+    depth: int = 3
+    activation: str = "silu"
+
+
+@dataclasses.dataclass(frozen=True)
+class Langevin:
+    """The chains of the paper's loss and the two groups of parameters.
+
+    The defaults are Metropolis-corrected and preconditioned by the linear model: such chains target the model itself, so
+    that its samples stay the same when chains run longer.
+    """
+
+    posterior: Chain = Chain(20, StepSize(0.3), metropolis=True)
+    prior: Chain = Chain(40, StepSize(0.2), metropolis=True)
+    precondition: bool = True
+    penalty: float = 1e-3
+    generator_group: Group = Group(rate=1e-3, factor=0.9, minimum=1e-4)
+    prior_group: Group = Group(rate=1e-4, factor=0.8, minimum=1e-5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The arguments of an F-EBM with nothing left open."""
+
+    basis: Basis
+    likelihood: Likelihood
+    generator: str
+    prior: str
+    base: str
+    latent_dim: int | None
+    energy_dim: int | None
+    components: int | None
+    networks: Networks
+    langevin: Langevin
+    optimisation: Optimisation
+    tilt: TiltTraining
+    effort: Effort
+    validation: float
+
+
+def check_choice(owner: str, name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the allowed names."""
+    if not (isinstance(value, str) and value in allowed):
+        listed = ", ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"{owner}: {name} is {value!r}; choose one of {listed}.")
+
+
+def _paper(step_size: StepSize, latent_dim: int, scaling: Scaling, rank: int) -> dict[str, Any]:
+    """Appendix C of the paper, for data on `rank` points a curve."""
+    chain = Chain(100, step_size, metropolis=False)
+    return {
+        "basis": KarhunenLoeve(Matern32(0.1), rank=rank, interpolation="ridge"),
+        "latent_dim": latent_dim,
+        "prior": "tilted",
+        "base": "gaussian",
+        "training": "langevin",
+        "generator": "mlp",
+        "scaling": scaling,
+        "inference": "langevin",
+        "networks": Networks(width=512, depth=3, activation="relu"),
+        "langevin": Langevin(
+            posterior=chain,
+            prior=chain,
+            precondition=False,
+            penalty=0.0,
+            generator_group=Group(rate=1e-3, factor=0.9, minimum=1e-4),
+            prior_group=Group(rate=1e-3, factor=0.8, minimum=1e-5),
+        ),
+        "optimisation": Optimisation(epochs=500, batch_size=128, averaging=0.0),
+    }
+
+
+_FALLING = StepSize(1e-2, 1e-3)
+_CONSTANT = StepSize(1e-2)
+_RAW = Scaling(outputs="none", transform="identity")
+_STANDARD = Scaling(outputs="standard", transform="identity")
+_EACH_CURVE = Scaling(outputs="curve", transform="identity")
+
+# Section 5 gives no settings for the images beyond features, likelihood and architecture; the rest is as elsewhere.
+PAPER: dict[str, dict[str, Any]] = {
+    "quadratic": _paper(_FALLING, 100, _RAW, rank=30),
+    "melbourne": _paper(_CONSTANT, 20, _STANDARD, rank=24),
+    "stocks": _paper(_CONSTANT, 20, _STANDARD, rank=200),
+    "gridwatch": _paper(_CONSTANT, 20, _EACH_CURVE, rank=144),
+    "fashion_mnist": {
+        **_paper(_CONSTANT, 100, _RAW, rank=784),
+        "basis": RandomFourier(),
+        "likelihood": "continuous_bernoulli",
+    },
+}

@@ -1,0 +1,88 @@
+"""Curves on a basis: values, mask, mean and features side by side, evaluated once and then only read."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from febm.basis import Basis
+from febm.curves import Curves
+from febm.ragged import bucket
+
+# Curves whose points come from one grid share their features: one matrix product for a whole batch instead of one
+# per curve. A union of points up to this many times the longest curve still costs less than features per curve.
+SHARING_LIMIT = 4
+
+
+class Observations(eqx.Module):
+    """Padded values of curves and the basis at their points; a masked value can hold anything.
+
+    With `shared`, all curves live on one set of points, and `mean` and `features` have no curve axis.
+    """
+
+    mean: Float[Array, "*curves points outputs"]
+    features: Float[Array, "*curves points outputs rank"]
+    values: Float[Array, "curves points outputs"]
+    mask: Bool[Array, "curves points outputs"]
+    shared: bool = eqx.field(static=True)
+
+    def __len__(self) -> int:
+        """Number of curves."""
+        return self.values.shape[0]
+
+    def __getitem__(self, curves) -> "Observations":
+        """Some of the curves, by an index array (traced or not) or a slice."""
+        own = (lambda array: array) if self.shared else (lambda array: array[curves])
+        return Observations(
+            own(self.mean), own(self.features), self.values[curves], self.mask[curves], self.shared
+        )
+
+    @property
+    def axes(self) -> "Observations":
+        """The `in_axes` with which `vmap` walks over the curves."""
+        own = None if self.shared else 0
+        return Observations(own, own, 0, 0, self.shared)  # type: ignore[arg-type]
+
+    def hide(self, hidden: Bool[Array, "curves points outputs"]) -> "Observations":
+        """The same curves with some of their values masked."""
+        return eqx.tree_at(lambda tree: tree.mask, self, self.mask & ~hidden)
+
+    def single_precision(self) -> "Observations":
+        """The same observations as float32 JAX arrays, for networks and chains."""
+        return jax.tree.map(
+            lambda leaf: jnp.asarray(leaf, jnp.float32 if leaf.dtype.kind == "f" else leaf.dtype), self
+        )
+
+
+def observe(basis: Basis, curves: Curves) -> Observations:
+    """Evaluate `basis` at the points of `curves`, in float64 on the host."""
+    padded = curves.padded()
+    points, index = np.unique(curves.x, axis=0, return_inverse=True)
+    if len(points) <= SHARING_LIMIT * padded.x.shape[1] and _points_are_distinct(curves, index):
+        return _shared(basis, curves, points, index.reshape(-1))
+    flat = padded.x.reshape(-1, curves.d_x)
+    shape = padded.mask.shape
+    mean, features = basis.mean(flat), basis.features(flat)
+    return Observations(
+        mean.reshape(shape), features.reshape(*shape, basis.rank), padded.y, padded.mask, shared=False
+    )
+
+
+def _points_are_distinct(curves: Curves, index: np.ndarray) -> bool:
+    """Whether no curve has two values at one point: only then do its values fit on the shared grid."""
+    owner = np.repeat(np.arange(len(curves)), curves.lengths)
+    return len(np.unique(np.stack([owner, index.reshape(-1)]), axis=1).T) == len(owner)
+
+
+def _shared(basis: Basis, curves: Curves, points: np.ndarray, index: np.ndarray) -> Observations:
+    size = bucket(len(points), 8)
+    owner = np.repeat(np.arange(len(curves)), curves.lengths)
+    values = np.zeros((len(curves), size, curves.d_y))
+    mask = np.zeros(values.shape, dtype=bool)
+    values[owner, index] = np.where(np.isnan(curves.y), 0.0, curves.y)
+    mask[owner, index] = ~np.isnan(curves.y)
+    mean = np.zeros((size, curves.d_y))
+    features = np.zeros((size, curves.d_y, basis.rank))
+    mean[: len(points)], features[: len(points)] = basis.mean(points), basis.features(points)
+    return Observations(mean, features, values, mask, shared=True)

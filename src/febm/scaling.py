@@ -1,0 +1,287 @@
+"""Units off first: inputs to the unit box, outputs through y ↦ (T(y) − mean) / scale, and exactly back.
+
+T is the identity, the logarithm or a power, each written as its exponent, as in Tukey's ladder: 1 is the
+identity, 0 the logarithm, anything else y**exponent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float64
+
+from febm.checks import count
+from febm.curves import Curves
+from febm.errors import NotFittedError
+from febm.transforms import (
+    IDENTITY,
+    LOGARITHM,
+    ROOTS,
+    choose_exponent,
+    inverse,
+    log_derivative,
+    outside_support,
+    transformed,
+)
+
+INPUTS = ("box", "none")
+OUTPUTS = ("standard", "curve", "none")
+TRANSFORMS = ("auto", "identity", "log", "power")
+
+
+class Scaling(eqx.Module):
+    """How inputs and outputs lose their units; `fit` gives a copy that knows those of the training curves.
+
+    Parameters
+    ----------
+    inputs : "box" or "none"
+        "box" maps the smallest box around the training points to [0, 1]^d_x, and a coordinate that never
+        changes to 0.5.
+    outputs : "standard", "curve" or "none"
+        After the transform. "standard" subtracts the mean and divides by the standard deviation of each
+        output over all training values (an output that never changes is only centred). "curve" standardises
+        each curve by its own mean and standard deviation. Its level and size are then no part of the model:
+        values come back in standardised units, and `apply_values` and `invert_values` leave them as they are.
+    transform : "auto", "identity", "log" or "power"
+        "log" needs y > 0, "power" y ≥ 0. "auto" decides for each output: values are binned by place, each bin
+        gets a Gaussian before and after the transform, and the transform is taken that gains most
+        log-likelihood (Jacobian included) when the gain is more than 0.1 nats per value. So that a few values
+        cannot decide, one value's gain counts for at most 3 nats, and zeros, which have no density under a
+        power, have no vote.
+    exponent : positive number, optional
+        Of "power". When left out it is chosen from 1/2, 1/3 and 1/4 by the same likelihood.
+    """
+
+    inputs: str = eqx.field(default="box", static=True)
+    outputs: str = eqx.field(default="standard", static=True)
+    transform: str = eqx.field(default="auto", static=True)
+    exponent: float | int | None = eqx.field(default=None, static=True)
+    # What `fit` learns; None before.
+    lower: Float64[np.ndarray, " d_x"] | None = None
+    width: Float64[np.ndarray, " d_x"] | None = None
+    exponents: Float64[np.ndarray, " d_y"] | None = None
+    floor: Float64[np.ndarray, " d_y"] | None = None
+    mean: Float64[np.ndarray, " d_y"] | None = None
+    scale: Float64[np.ndarray, " d_y"] | None = None
+
+    def __check_init__(self) -> None:
+        for name, allowed in (("inputs", INPUTS), ("outputs", OUTPUTS), ("transform", TRANSFORMS)):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"Scaling: {name} must be {_one_of(allowed)}; got {value!r}.")
+        if self.exponent is None:
+            return
+        if self.transform != "power":
+            raise ValueError(
+                f"Scaling: exponent={self.exponent!r} goes with transform='power'; got {self.transform!r}."
+            )
+        number = isinstance(self.exponent, int | float | np.number) and not isinstance(self.exponent, bool)
+        if not (number and math.isfinite(self.exponent) and self.exponent > 0):
+            raise ValueError(f"Scaling: exponent must be a positive number; got {self.exponent!r}.")
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the units of training curves are known."""
+        return self.lower is not None
+
+    @property
+    def d_x(self) -> int:
+        """Number of inputs seen in `fit`."""
+        return len(self._box()[0])
+
+    @property
+    def d_y(self) -> int:
+        """Number of outputs seen in `fit`."""
+        return len(self._outputs()[0])
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether the way back is affine, so that it carries means to means."""
+        return bool(np.all(self._outputs()[0] == IDENTITY))
+
+    def fit(self, curves: Curves) -> Scaling:
+        """A copy that knows the units of `curves`; this one stays as it is."""
+        never = np.flatnonzero(np.isnan(curves.y).all(axis=0))
+        if len(never):
+            raise ValueError(f"Scaling.fit: output {never[0]} is never observed; leave it out of y.")
+        lower, upper = curves.domain
+        if self.inputs == "none":
+            lower, upper = np.zeros(curves.d_x), np.ones(curves.d_x)
+        learned = [self._fit_output(curves, output) for output in range(curves.d_y)]
+        exponents, floor, mean, scale = np.ascontiguousarray(np.array(learned, dtype=np.float64).T)
+        return dataclasses.replace(
+            self,
+            lower=lower,
+            width=upper - lower,
+            exponents=exponents,
+            floor=floor,
+            mean=mean,
+            scale=scale,
+        )
+
+    def apply(self, curves: Curves) -> Curves:
+        """The curves in the unit box, without units."""
+        _, _, mean, scale = self._outputs()
+        values = self._transformed(curves)
+        if self.outputs == "curve":
+            mean, scale = _curve_moments(values, curves)
+        return curves.replace(x=self.apply_points(curves.x), y=(values - mean) / scale)
+
+    def apply_points(self, x: Any) -> np.ndarray:
+        """Points `(…, d_x)` in the unit box."""
+        lower, divisor, origin = self._box()
+        return origin + (_checked_width(x, len(lower), "x", "coordinate") - lower) / divisor
+
+    def invert_points(self, x: Any) -> np.ndarray:
+        """Points `(…, d_x)` of the unit box in the units of the training curves."""
+        lower, divisor, origin = self._box()
+        return lower + divisor * (_checked_width(x, len(lower), "x", "coordinate") - origin)
+
+    def apply_values(self, y: Any) -> np.ndarray:
+        """Values `(…, d_y)` without units; as they are when `outputs` is "curve"."""
+        exponents, _, mean, scale = self._outputs()
+        y = _checked_width(y, len(exponents), "y", "output")
+        if self.outputs == "curve":
+            return y
+        self._refuse_outside_support(y)
+        return (transformed(y, exponents) - mean) / scale
+
+    def invert_values(self, y: Any) -> np.ndarray:
+        """Values `(…, d_y)` back in their units; in standardised units when `outputs` is "curve".
+
+        A power of y cannot be negative: what is below 0 comes back as 0.
+        """
+        exponents, _, mean, scale = self._outputs()
+        y = _checked_width(y, len(exponents), "y", "output")
+        return y if self.outputs == "curve" else inverse(y * scale + mean, exponents)
+
+    def log_jacobian(self, curves: Curves) -> Float64[np.ndarray, " curves"]:
+        """Σ log|dT/dy| over the observed values of each curve: log p(y) = log p(scaled y) + log_jacobian.
+
+        With `outputs="curve"` the mean and the standard deviation of a curve are taken as given. The slope of
+        a power is infinite at 0: it is taken no nearer to 0 than half the smallest positive training value.
+        """
+        exponents, floor, _, scale = self._outputs()
+        values = self._transformed(curves)
+        if self.outputs == "curve":
+            scale = _curve_moments(values, curves)[1]
+        slopes = log_derivative(curves.y, exponents, floor) - np.log(scale)
+        return np.add.reduceat(np.where(np.isnan(curves.y), 0.0, slopes).sum(axis=1), curves.offsets[:-1])
+
+    def _fit_output(self, curves: Curves, output: int) -> tuple[float, float, float, float]:
+        """Exponent, floor of the slope, mean and scale of one output."""
+        exponent = self._exponent(curves, output)
+        y = curves.y[:, output]
+        floor = np.min(y, where=y > 0, initial=np.inf) / 2
+        floor = floor if np.isfinite(floor) else 1.0
+        if self.outputs != "standard":
+            return exponent, floor, 0.0, 1.0
+        values = transformed(y[~np.isnan(y), None], np.array([exponent]))[:, 0]
+        return exponent, floor, values.mean(), _usable_scale(values.std(), values.min() < values.max()).item()
+
+    def _exponent(self, curves: Curves, output: int) -> float:
+        if self.transform == "identity":
+            return IDENTITY
+        if self.transform == "auto":
+            return choose_exponent(curves, output, (IDENTITY, LOGARITHM, *ROOTS))
+        if self.transform == "log":
+            _refuse(curves.y[:, output], LOGARITHM, output)
+            return LOGARITHM
+        exponent = None if self.exponent is None else float(self.exponent)
+        _refuse(curves.y[:, output], exponent or ROOTS[0], output)
+        return exponent or choose_exponent(curves, output, ROOTS)
+
+    def _transformed(self, curves: Curves) -> np.ndarray:
+        exponents, _, _, _ = self._outputs()
+        y = _checked_width(curves.y, len(exponents), "curves.y", "output")
+        self._refuse_outside_support(y)
+        return transformed(y, exponents)
+
+    def _refuse_outside_support(self, y: np.ndarray) -> None:
+        for output, exponent in enumerate(self._outputs()[0]):
+            _refuse(y[..., output], exponent, output)
+
+    def _box(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Lower corner, divisor and image of the lower corner; a constant coordinate sits at 0.5."""
+        if self.lower is None or self.width is None:
+            raise NotFittedError(
+                "Scaling is not fitted; call scaling.fit(curves) first and use what it returns."
+            )
+        varies = self.width > 0
+        return self.lower, np.where(varies, self.width, 1.0), np.where(varies, 0.0, 0.5)
+
+    def _outputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Exponent, floor of the slope, mean and scale of each output."""
+        if self.exponents is None or self.floor is None or self.mean is None or self.scale is None:
+            raise NotFittedError(
+                "Scaling is not fitted; call scaling.fit(curves) first and use what it returns."
+            )
+        return self.exponents, self.floor, self.mean, self.scale
+
+
+NAMED = {
+    "auto": Scaling(),
+    "none": Scaling(inputs="none", outputs="none", transform="identity"),
+    "standard": Scaling(transform="identity"),
+    "curve": Scaling(outputs="curve", transform="identity"),
+    "log": Scaling(transform="log"),
+    "power": Scaling(transform="power"),
+}
+
+
+def as_scaling(scaling: Any) -> Scaling:
+    """A `Scaling` from one, or from "auto", "none", "standard", "curve", "log" or "power"."""
+    if isinstance(scaling, Scaling):
+        return scaling
+    if isinstance(scaling, str) and scaling in NAMED:
+        return NAMED[scaling]
+    raise ValueError(f"scaling must be a febm.Scaling or {_one_of(tuple(NAMED))}; got {scaling!r}.")
+
+
+def _one_of(names: tuple[str, ...]) -> str:
+    return " or ".join((", ".join(map(repr, names[:-1])), repr(names[-1])))
+
+
+def _usable_scale(scale: Any, varies: Any) -> np.ndarray:
+    # Rounding gives a constant a tiny standard deviation, and tiny differences one that underflows to 0.
+    return np.where(varies & (scale > 0), scale, 1.0)
+
+
+def _checked_width(values: Any, width: int, name: str, noun: str) -> np.ndarray:
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim == 0 or values.shape[-1] != width:
+        raise ValueError(
+            f"Scaling: the last axis of {name} must be the {count(width, noun)} seen in fit; "
+            f"got shape {values.shape}."
+        )
+    return values
+
+
+def _refuse(y: np.ndarray, exponent: float, output: int) -> None:
+    outside = outside_support(y, exponent)
+    if outside.any():
+        needs, name = ("y > 0", "log") if exponent == LOGARITHM else ("y ≥ 0", "power")
+        raise ValueError(
+            f"Scaling: the {name} transform needs {needs}; output {output} has "
+            f"{count(int(outside.sum()), 'value')} outside (the smallest is {np.nanmin(y):.6g}). "
+            "Use scaling='standard'."
+        )
+
+
+def _curve_moments(values: np.ndarray, curves: Curves) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each curve and output, repeated on the rows of the curve."""
+    starts, lengths = curves.offsets[:-1], curves.lengths
+    missing = np.isnan(values)
+    counts = np.maximum(np.add.reduceat(~missing, starts, axis=0, dtype=np.int64), 1)
+    mean = np.repeat(
+        np.add.reduceat(np.where(missing, 0.0, values), starts, axis=0) / counts, lengths, axis=0
+    )
+    squares = np.where(missing, 0.0, (values - mean) ** 2)
+    scale = np.sqrt(np.add.reduceat(squares, starts, axis=0) / counts)
+    low = np.minimum.reduceat(np.where(missing, np.inf, values), starts, axis=0)
+    high = np.maximum.reduceat(np.where(missing, -np.inf, values), starts, axis=0)
+    return mean, np.repeat(_usable_scale(scale, low < high), lengths, axis=0)
