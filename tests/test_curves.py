@@ -156,9 +156,7 @@ def test_masked_values_are_missing_values():
 
 
 def test_rows_of_a_table_are_gathered_by_curve_in_order_of_appearance():
-    frame = pd.DataFrame(
-        {"day": ["tue", "mon", "tue", "mon"], "hour": [3, 1, 2, 0], "load": [1.0, 2, np.nan, 4]}
-    )
+    frame = pd.DataFrame({"day": ["tue", "mon", "tue", "mon"], "hour": [3, 1, 2, 0], "load": [1.0, 2, np.nan, 4]})
     curves = Curves.from_frame(frame, curve="day", x="hour", y="load")
     assert list(curves.ids) == ["tue", "mon"]
     np.testing.assert_array_equal(curves.x[:, 0], [3, 1, 0])
@@ -205,9 +203,7 @@ def test_changing_the_inputs_afterwards_changes_nothing():
     curves = Curves.from_grid(x, Y, covariates=table)
     flat = Curves(x, x, [0, 3])
     x[:], Y[:], table["age"] = 7, 7, 7
-    assert curves == Curves.from_grid(
-        np.arange(3.0), np.ones((2, 3)), covariates=pd.DataFrame({"age": [1, 2]})
-    )
+    assert curves == Curves.from_grid(np.arange(3.0), np.ones((2, 3)), covariates=pd.DataFrame({"age": [1, 2]}))
     assert flat == Curves.from_grid(np.arange(3.0), np.arange(3.0)[None])
 
 

@@ -46,8 +46,8 @@ def test_fourier_waves_go_from_slow_to_fast_and_serve_two_outputs():
 
 
 def test_fourier_scale_is_found_from_the_curves_when_not_given():
-    """60 curves of 15 points: some nine of each tell of the noise, a standard error of √(2/540) = 6 %, and all
-    of the length scale, a few per cent. The bounds of 40 % and 20 % are five of each or more.
+    """60 curves of 15 points: some nine of each tell of the noise, a standard error of √(2/540), 6 %; all of
+    the length scale, a few per cent. The bounds of 40 % and 20 % are five of each or more.
     """
     factor = np.linalg.cholesky(kernel_matrix(Gaussian(0.25), GRID[:, None]) + 0.01 * np.eye(15))
     curves = Curves.from_grid(GRID, np.random.default_rng(3).standard_normal((60, 15)) @ factor.T)
@@ -138,7 +138,7 @@ def test_sum_of_three_is_flat_and_not_fitted_before_its_parts():
 
 
 def test_only_bases_can_be_summed():
-    with pytest.raises(TypeError, match="every part must be a basis; got int"):
+    with pytest.raises(TypeError):
         SumBasis(KarhunenLoeve(Matern52(0.3)), 3)
     with pytest.raises(TypeError):
         KarhunenLoeve(Matern52(0.3)) + 3

@@ -182,9 +182,7 @@ def test_mean_is_zero_or_the_level_of_each_output():
 
 def test_ridge_shrinks_the_nystrom_estimator_by_its_penalty():
     nystrom = KarhunenLoeve(Matern52(0.3), rank=10, max_points=50).fit(CURVES, key=KEY)
-    ridge = KarhunenLoeve(Matern52(0.3), rank=10, max_points=50, interpolation="ridge", ridge=0.01).fit(
-        CURVES, key=KEY
-    )
+    ridge = KarhunenLoeve(Matern52(0.3), rank=10, max_points=50, interpolation="ridge", ridge=0.01).fit(CURVES, key=KEY)
     shrinkage = nystrom.spectrum / (nystrom.spectrum + 0.01)
     np.testing.assert_allclose(ridge.features(OFF_GRID), nystrom.features(OFF_GRID) * shrinkage, atol=1e-9)
 

@@ -78,9 +78,7 @@ def test_feature_map_kernel_is_the_inner_product_of_the_features():
     network = eqx.nn.MLP(2, 4, 8, 1, key=KEY)
     x = np.random.default_rng(4).random((6, 2))
     features = np.asarray(jax.vmap(network)(jnp.asarray(x, jnp.float32)))
-    np.testing.assert_allclose(
-        kernel_matrix(FeatureMap(network), x), features @ features.T, rtol=1e-4, atol=1e-6
-    )
+    np.testing.assert_allclose(kernel_matrix(FeatureMap(network), x), features @ features.T, rtol=1e-4, atol=1e-6)
 
 
 def test_kernel_matrix_is_float64_and_leaves_jax_in_float32():
@@ -117,9 +115,7 @@ def test_fitted_log_likelihood_is_that_of_scikit_learn_at_the_fitted_values():
     curve = draw_curves(2.0 * Matern52(0.3), curves=1, noise=0.05, seed=6, ragged=True)
     fit = fit_kernel(1.0 * Matern52(0.2), curve, key=KEY)
     amplitude, length = float(fit.kernel.kernel1.value), float(fit.kernel.kernel2.length_scale)
-    reference = amplitude * sklearn_kernels.Matern(length, nu=2.5) + sklearn_kernels.WhiteKernel(
-        fit.noise_variance
-    )
+    reference = amplitude * sklearn_kernels.Matern(length, nu=2.5) + sklearn_kernels.WhiteKernel(fit.noise_variance)
     regressor = GaussianProcessRegressor(reference, alpha=0.0, optimizer=None)
     regressor.fit(curve.x, curve.y[:, 0] - fit.mean[0])
     assert fit.log_likelihood == pytest.approx(regressor.log_marginal_likelihood_value_, abs=1e-6)
@@ -183,9 +179,7 @@ def test_missing_value_of_one_output_is_left_out():
     first = Curves.from_arrays([curves.x], [y[:, 0]])
     second = Curves.from_arrays([np.delete(curves.x, 3, axis=0)], [np.delete(y[:, 1], 3)])
     options = {"noise_variance": 0.05}
-    parts = log_likelihoods(Matern52(0.3), first, **options) + log_likelihoods(
-        Matern52(0.3), second, **options
-    )
+    parts = log_likelihoods(Matern52(0.3), first, **options) + log_likelihoods(Matern52(0.3), second, **options)
     np.testing.assert_allclose(log_likelihoods(Matern52(0.3), whole, **options), parts, atol=1e-9)
 
 
@@ -208,9 +202,7 @@ def test_weights_of_a_feature_map_are_fitted_and_may_be_negative():
 
 
 def test_starting_kernel_takes_its_scale_from_the_curves():
-    curves = Curves.from_grid(
-        np.linspace(0, 50, 11), 3.0 * np.random.default_rng(14).standard_normal((40, 11))
-    )
+    curves = Curves.from_grid(np.linspace(0, 50, 11), 3.0 * np.random.default_rng(14).standard_normal((40, 11)))
     kernel = starting_kernel("matern52", curves)
     assert float(kernel.kernel1.value) == pytest.approx(9.0, rel=0.3)
     assert float(kernel.kernel2.length_scale) == pytest.approx(10.0)

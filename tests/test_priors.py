@@ -180,9 +180,7 @@ def test_an_energy_that_starts_at_zero_leaves_the_base_as_it_is():
     tilted = TiltedPrior(mixture(), Energy(network, 2))
     np.testing.assert_array_equal(jax.vmap(tilted.energy)(latents), 0)
     np.testing.assert_array_equal(jax.vmap(tilted.log_tilt)(latents), 0)
-    np.testing.assert_array_equal(
-        jax.vmap(tilted.log_density)(latents), jax.vmap(mixture().log_density)(latents)
-    )
+    np.testing.assert_array_equal(jax.vmap(tilted.log_density)(latents), jax.vmap(mixture().log_density)(latents))
 
 
 def test_a_quadratic_tilt_of_a_gaussian_is_the_gaussian_it_should_be():

@@ -77,9 +77,7 @@ def test_log_jacobian_is_the_sum_of_log_slopes(spec, curves):
 
 def test_log_jacobian_of_standardised_curves_holds_their_own_scale_fixed():
     curves = Curves.from_arrays([[0, 1, 2], [0, 1]], [[1.0, 2.0, 4.0], [3.0, 9.0]])
-    expected = [
-        sum(-np.log(y) - np.log(np.log(values).std()) for y in values) for values in ([1, 2, 4], [3, 9])
-    ]
+    expected = [sum(-np.log(y) - np.log(np.log(values).std()) for y in values) for values in ([1, 2, 4], [3, 9])]
     found = Scaling(transform="log", outputs="curve").fit(curves).log_jacobian(curves)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 

@@ -59,9 +59,7 @@ array_dtypes = st.one_of(
     array_strategies.complex_number_dtypes(sizes=(64, 128)),
     array_strategies.datetime64_dtypes(min_period="D"),
 )
-arrays = array_strategies.arrays(
-    array_dtypes, array_strategies.array_shapes(min_dims=0, min_side=0, max_side=3)
-)
+arrays = array_strategies.arrays(array_dtypes, array_strategies.array_shapes(min_dims=0, min_side=0, max_side=3))
 hashables = st.one_of(scalars, st.tuples(st.integers(), st.text()))
 values = st.recursive(
     st.one_of(scalars, arrays),
@@ -117,9 +115,7 @@ def test_a_series_and_a_table_with_repeated_names_come_back_the_same():
     pd.testing.assert_frame_equal(through_json(table), table)
 
 
-@pytest.mark.parametrize(
-    "value", [pd.Timestamp("2020-01-01 12:30"), datetime.datetime(2020, 1, 1, 12), pd.NaT, pd.NA]
-)
+@pytest.mark.parametrize("value", [pd.Timestamp("2020-01-01 12:30"), datetime.datetime(2020, 1, 1, 12), pd.NaT, pd.NA])
 def test_dates_and_missing_values_come_back_the_same(value):
     restored = through_json(value)
     assert type(restored) is type(value)
@@ -354,9 +350,7 @@ def test_an_error_names_the_version_that_saved_the_file(saved):
         storage.load(saved)
 
 
-@pytest.mark.parametrize(
-    "contents", [b"", b"abc", b"curve,x,y\n1,2,3\n", b"\x80\x05pickle {", b"PK\x03\x04" * 9]
-)
+@pytest.mark.parametrize("contents", [b"", b"abc", b"curve,x,y\n1,2,3\n", b"\x80\x05pickle {", b"PK\x03\x04" * 9])
 def test_other_files_are_not_febm_models(tmp_path, contents):
     path = tmp_path / "other.febm"
     path.write_bytes(contents)

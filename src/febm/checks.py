@@ -54,9 +54,7 @@ def as_points(at: Any, d_x: int, name: str = "at") -> np.ndarray:
     """Points `(m, d_x)` in float64 from a sequence; `(m,)` is enough when `d_x` is 1."""
     points = as_numbers(at, name)
     if points.ndim == 0:
-        raise ValueError(
-            f"{name} must be a sequence of points; got the single number {points}; write [{points}]."
-        )
+        raise ValueError(f"{name} must be a sequence of points; got the single number {points}; write [{points}].")
     if points.ndim == 1 and d_x == 1:
         points = points[:, None]
     if points.ndim != 2 or points.shape[1] != d_x:

@@ -26,22 +26,12 @@ class Projection(NamedTuple):
     design: Int[ndarray, " curves"]  # which of them belongs to a curve
     moment: Float[ndarray, "curves rank"]  # Φᵀ(y − m)
     square: Float[ndarray, " curves"]  # ‖y − m‖²
-    count: Int[ndarray, " curves"]  # observed values
+    size: Int[ndarray, " curves"]  # number of observed values
 
     @property
     def rank(self) -> int:
         """Number of basis functions."""
         return self.moment.shape[1]
-
-    def __getitem__(self, curves: ndarray | slice) -> "Projection":
-        """The statistics of some of the curves."""
-        return Projection(
-            self.gram, self.design[curves], self.moment[curves], self.square[curves], self.count[curves]
-        )
-
-    def truncate(self, rank: int) -> "Projection":
-        """The statistics on the first `rank` basis functions."""
-        return self._replace(gram=self.gram[:, :rank, :rank], moment=self.moment[:, :rank])
 
 
 class Information(NamedTuple):
@@ -54,15 +44,6 @@ class Information(NamedTuple):
     tail_gain: Float[ndarray, "designs tail leading"]  # E[tail | z] = tail_mean − tail_gain · z
     tail_mean: Float[ndarray, "curves tail"]
     tail_root: Float[ndarray, "designs tail tail"]  # covariance of the tail = root · rootᵀ
-
-    def __getitem__(self, curves: ndarray | slice) -> "Information":
-        """The information of some of the curves."""
-        return self._replace(
-            linear=self.linear[curves],
-            constant=self.constant[curves],
-            design=self.design[curves],
-            tail_mean=self.tail_mean[curves],
-        )
 
 
 class Mixture(NamedTuple):
@@ -103,7 +84,7 @@ def project(
     rank = features.shape[-1]
     flat_mask = mask.reshape(curves, -1)
     flat_residual = np.where(flat_mask, residual.reshape(curves, -1), 0.0)
-    square, count = np.sum(flat_residual**2, axis=1), np.sum(flat_mask, axis=1)
+    square, size = np.sum(flat_residual**2, axis=1), np.sum(flat_mask, axis=1)
     if features.ndim == 3:
         shared = features.reshape(-1, rank)
         patterns, design = np.unique(flat_mask, axis=0, return_inverse=True)
@@ -113,7 +94,7 @@ def project(
         own = np.where(flat_mask[..., None], features.reshape(curves, -1, rank), 0.0)
         gram, design = np.swapaxes(own, 1, 2) @ own, np.arange(curves)
         moment = np.einsum("cpr,cp->cr", own, flat_residual)
-    return Projection(gram, design.reshape(-1), moment, square, count)
+    return Projection(gram, design.reshape(-1), moment, square, size)
 
 
 def information(projection: Projection, noise_variance: float, leading: int) -> Information:
@@ -126,17 +107,15 @@ def information(projection: Projection, noise_variance: float, leading: int) -> 
     coupling = inverse_factor @ gram[:, leading:, :leading]
     tail_moment = np.einsum("ctu,cu->ct", inverse_factor[design], projection.moment[:, leading:])
     precision = (gram[:, :leading, :leading] - np.swapaxes(coupling, 1, 2) @ coupling) / noise_variance
-    linear = (
-        projection.moment[:, :leading] - np.einsum("ctl,ct->cl", coupling[design], tail_moment)
-    ) / noise_variance
+    linear = (projection.moment[:, :leading] - np.einsum("ctl,ct->cl", coupling[design], tail_moment)) / noise_variance
     square = (projection.square - np.sum(tail_moment**2, axis=1)) / noise_variance
     log_determinant = 2 * np.sum(np.log(np.diagonal(factor, axis1=1, axis2=2)), axis=1)[design]
-    log_determinant = log_determinant + (projection.count - tail) * np.log(noise_variance)
+    log_determinant = log_determinant + (projection.size - tail) * np.log(noise_variance)
     transposed = np.swapaxes(inverse_factor, 1, 2)
     return Information(
         precision=precision,
         linear=linear,
-        constant=-0.5 * (square + log_determinant + projection.count * LOG_2PI),
+        constant=-0.5 * (square + log_determinant + projection.size * LOG_2PI),
         design=design,
         tail_gain=transposed @ coupling,
         tail_mean=np.einsum("ctu,cu->ct", transposed[design], tail_moment),
@@ -193,17 +172,16 @@ def draw_leading(
     posterior: MixturePosterior, draws: int, generator: np.random.Generator
 ) -> Float[ndarray, "curves draws leading"]:
     """Exact draws of the leading coordinates from the mixture posterior."""
-    curves, components, leading = posterior.means.shape
+    curves, _, leading = posterior.means.shape
     cumulative = np.cumsum(np.exp(posterior.log_weights), axis=1)
     uniform = generator.uniform(size=(curves, draws)) * cumulative[:, -1:]
     chosen = np.sum(uniform[:, :, None] > cumulative[:, None, :-1], axis=2)
-    noise = generator.standard_normal((curves, draws, leading))
-    drawn = np.empty_like(noise)
-    for component in range(components):
-        here = chosen == component
-        if here.any():
-            root = np.swapaxes(posterior.roots[posterior.design, component], 1, 2)
-            drawn[here] = (posterior.means[:, component, None] + noise @ root)[here]
+    drawn = generator.standard_normal((curves, draws, leading))
+    for curve, design in enumerate(posterior.design):
+        for component in np.unique(chosen[curve]):
+            here = chosen[curve] == component
+            root = posterior.roots[design, component]
+            drawn[curve, here] = posterior.means[curve, component] + drawn[curve, here] @ root.T
     return drawn
 
 

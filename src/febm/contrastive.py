@@ -16,7 +16,7 @@ from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, StudentT
 from febm.networks import NetworkGenerator
 from febm.observations import Observations
-from febm.priors import EnergyPrior, Reference, TiltedPrior
+from febm.priors import EnergyPrior, TiltedPrior
 from febm.training import FROZEN, Information, Objective
 
 # Below this acceptance a Metropolis-corrected chain stands still, and what it hands to the loss is where it started.
@@ -46,15 +46,13 @@ class Contrastive(Objective):
     penalty: float = eqx.field(static=True, default=0.0)
     draws: int = eqx.field(static=True, default=8)
 
-    def loss(
-        self, model: LatentModel, batch: Observations, key: PRNGKeyArray
-    ) -> tuple[Float[Array, ""], Information]:
+    def loss(self, model: LatentModel, batch: Observations, key: PRNGKeyArray) -> tuple[Float[Array, ""], Information]:
         """The paper's loss on a batch of curves."""
         posterior_key, prior_key = jax.random.split(key)
         # The chains see frozen parameters: no gradient is ever taken through them.
         frozen = jax.tree.map(lambda leaf: jax.lax.stop_gradient(leaf) if eqx.is_array(leaf) else leaf, model)
         latents, chain = self.posterior_draws(frozen, batch, posterior_key)
-        log_likelihood = jax.vmap(model.log_likelihood, (0, batch.axes))(latents, batch)
+        log_likelihood = batch.each(lambda curve, z: model.log_likelihood(z, curve), latents)
         loss = -jnp.mean(log_likelihood)
         information = {"log_likelihood": -loss}
         if self.posterior.metropolis:
@@ -78,8 +76,9 @@ class Contrastive(Objective):
         latents, _ = jax.vmap(lambda draw: self.posterior_draws(model, context, draw))(
             jax.random.split(key, self.draws)
         )
-        per_curve = jax.vmap(model.log_densities, (0, held_out.axes))
-        log_densities = jax.vmap(lambda z: per_curve(z, held_out))(latents)
+        log_densities = jax.vmap(lambda draw: held_out.each(lambda curve, z: model.log_densities(z, curve), draw))(
+            latents
+        )
         predictive = jax.nn.logsumexp(log_densities, axis=0) - jnp.log(self.draws)
         return jnp.sum(jnp.where(hidden, predictive, 0.0)) / jnp.maximum(jnp.sum(hidden), 1)
 
@@ -108,13 +107,12 @@ class Contrastive(Objective):
         start_key, key = jax.random.split(key)
         start = jax.random.normal(start_key, (len(observed), model.generator.latent_dim))
 
-        def draw(start, curve, key):
+        def draw(curve, start, key):
             geometry = linear_geometry(model, curve) if self.precondition else None
             log_density = lambda z: model.log_joint(z, curve)  # noqa: E731
             return run_chain(log_density, start, chain=self.posterior, geometry=geometry, key=key)
 
-        keys = jax.random.split(key, len(observed))
-        return jax.vmap(draw, (0, observed.axes, 0))(start, observed, keys)
+        return observed.each(draw, start, jax.random.split(key, len(observed)))
 
     def prior_draws(
         self, model: LatentModel, count: int, key: PRNGKeyArray

@@ -73,9 +73,7 @@ class Curves:
         offsets = np.array(offsets)
         rising = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) > 0
         if not (rising and offsets[0] == 0 and offsets[-1] == len(x) and (np.diff(offsets) >= 0).all()):
-            raise ValueError(
-                f"Curves: offsets must be integers that rise from 0 to the number of points ({len(x):,})."
-            )
+            raise ValueError(f"Curves: offsets must be integers that rise from 0 to the number of points ({len(x):,}).")
         if len(y) != len(x):
             raise ValueError(f"Curves: x has {len(x):,} points but y has {len(y):,}; they must be as many.")
         self._assign(*checked("Curves", x, y, offsets.astype(np.int64), ids, covariates))
@@ -86,9 +84,7 @@ class Curves:
         name = "Curves.from_arrays"
         places, values = list(xs), list(ys)
         if len(places) != len(values):
-            raise ValueError(
-                f"{name}: xs has {len(places)} curves but ys has {len(values)}; give one y per x."
-            )
+            raise ValueError(f"{name}: xs has {len(places)} curves but ys has {len(values)}; give one y per x.")
         if not places:
             raise ValueError(f"{name}: there are no curves; xs and ys need at least one entry.")
         places = [as_columns(x, f"{name}: xs[{i}]") for i, x in enumerate(places)]
@@ -105,9 +101,7 @@ class Curves:
         refuse_unequal_widths(name, "xs", "coordinate", [x.shape[1] for x in places])
         refuse_unequal_widths(name, "ys", "output", [y.shape[1] for y in values])
         offsets = np.append(0, np.cumsum(lengths))
-        return cls._trusted(
-            *checked(name, np.concatenate(places), np.concatenate(values), offsets, ids, covariates)
-        )
+        return cls._trusted(*checked(name, np.concatenate(places), np.concatenate(values), offsets, ids, covariates))
 
     @classmethod
     def from_grid(cls, x: Any, Y: Any, ids: Any = None, covariates: Any = None) -> Curves:
@@ -271,9 +265,7 @@ class Curves:
         new_y = self.y if y is None else as_columns(y, "Curves.replace: y", copy=True)
         for name, new in (("x", new_x), ("y", new_y)):
             if len(new) != len(self.x):
-                raise ValueError(
-                    f"Curves.replace: {name} has {len(new):,} points; these have {len(self.x):,}."
-                )
+                raise ValueError(f"Curves.replace: {name} has {len(new):,} points; these have {len(self.x):,}.")
         ids = self.ids if ids is None else ids
         table = self._covariates if covariates is None else covariates
         return self._trusted(*checked("Curves.replace", new_x, new_y, self.offsets, ids, table))
@@ -309,9 +301,7 @@ class Curves:
         if not isinstance(other, Curves):
             return NotImplemented
         same_points = np.array_equal(self.offsets, other.offsets) and np.array_equal(self.x, other.x)
-        if not (
-            same_points and np.array_equal(self.y, other.y, equal_nan=True) and self.ids.equals(other.ids)
-        ):
+        if not (same_points and np.array_equal(self.y, other.y, equal_nan=True) and self.ids.equals(other.ids)):
             return False
         if self._covariates is None or other._covariates is None:
             return self._covariates is other._covariates
@@ -320,9 +310,7 @@ class Curves:
     def __repr__(self) -> str:
         shortest, longest = int(self.lengths.min()), int(self.lengths.max())
         points = (
-            f"{count(longest, 'point')} each"
-            if shortest == longest
-            else f"{shortest:,} to {longest:,} points each"
+            f"{count(longest, 'point')} each" if shortest == longest else f"{shortest:,} to {longest:,} points each"
         )
         box = " × ".join(f"[{low:.6g}, {high:.6g}]" for low, high in zip(*self.domain, strict=True))
         parts = [count(len(self), "curve"), points, f"x in {box}", count(self.d_y, "output")]
@@ -334,9 +322,7 @@ class Curves:
         return f"<Curves: {', '.join(parts)}>"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(
-            f"Curves cannot be changed: {name!r} is read-only; curves.replace(...) gives new ones."
-        )
+        raise AttributeError(f"Curves cannot be changed: {name!r} is read-only; curves.replace(...) gives new ones.")
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"Curves cannot be changed: {name!r} is read-only.")

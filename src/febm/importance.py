@@ -5,6 +5,8 @@
 Both expectations are means over exact draws: of the base posterior of each curve, and of a widened base measure.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -28,7 +30,7 @@ class ScoreDraws(eqx.Module):
         """Number of curves."""
         return self.draws.shape[0]
 
-    def __getitem__(self, curves) -> "ScoreDraws":
+    def __getitem__(self, curves: Any) -> "ScoreDraws":
         """Some of the curves."""
         return ScoreDraws(self.draws[curves])
 
@@ -47,9 +49,7 @@ class TiltLikelihood(Objective):
     base: MixturePrior
     proposals: int = eqx.field(static=True, default=4096)
 
-    def loss(
-        self, model: Energy, batch: ScoreDraws, key: PRNGKeyArray
-    ) -> tuple[Float[Array, ""], Information]:
+    def loss(self, model: Energy, batch: ScoreDraws, key: PRNGKeyArray) -> tuple[Float[Array, ""], Information]:
         """The negative gain of a batch."""
         log_normaliser, effective = self.log_normaliser(model, key, self.proposals)
         return log_normaliser - jnp.mean(_log_mean_tilt(model, batch.draws)), {"effective": effective}

@@ -20,8 +20,9 @@ from febm import conjugate, samplers
 from febm.contrastive import Contrastive, linear_geometry
 from febm.langevin import Affine, Chain
 from febm.latent import LatentModel
-from febm.observations import Observations
-from febm.priors import GaussianPrior, MixturePrior, Prior, Reference, TiltedPrior
+from febm.likelihoods import Gaussian
+from febm.observations import Observations, project
+from febm.priors import Energy, GaussianPrior, MixturePrior, Prior, Reference, TiltedPrior
 from febm.randomness import numpy_generator
 
 Method = Literal["auto", "exact", "langevin", "mala", "nuts", "smc"]
@@ -33,7 +34,7 @@ class Effort:
     """How much work goes into a posterior."""
 
     draws: int = 512
-    proposals: int = 4096  # importance proposals per curve in the exact method
+    proposals: int = 2048  # importance proposals per curve in the exact method
     chains: int = 4
     warmup: int = 300
     particles: int = 256
@@ -42,7 +43,7 @@ class Effort:
 
     def with_draws(self, draws: int) -> "Effort":
         """The same effort for at least `draws` draws."""
-        proposals, particles = max(self.proposals, 8 * draws), max(self.particles, draws)
+        proposals, particles = max(self.proposals, 4 * draws), max(self.particles, draws)
         return dataclasses.replace(self, draws=draws, proposals=proposals, particles=particles)
 
 
@@ -90,18 +91,13 @@ def infer(
     return _collect(sampled.draws.reshape(len(observed), -1, sampled.draws.shape[-1]), None, diagnostics)
 
 
-def exact(
-    model: LatentModel, observed: Observations, *, effort: Effort, key: PRNGKeyArray
-) -> LatentPosterior:
+def exact(model: LatentModel, observed: Observations, *, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
     """The closed-form posterior of the base measure, corrected for the tilt by importance weights."""
     generator = numpy_generator(key)
     mixture = leading_mixture(model.prior)
-    latent = model.generator.latent_dim
-    projection = conjugate.project(
-        observed.features[..., :latent], observed.values - observed.mean, observed.mask
-    )
-    variance = float(model.likelihood.variance)
-    information = conjugate.information(projection, variance, mixture.leading)
+    assert isinstance(model.likelihood, Gaussian)
+    projection = project(observed, model.generator.latent_dim)
+    information = conjugate.information(projection, float(model.likelihood.variance), mixture.leading)
     posterior = conjugate.condition(mixture, information)
     mean = conjugate.posterior_mean(posterior, information)
     if not isinstance(model.prior, TiltedPrior):
@@ -119,9 +115,7 @@ def exact(
     shift = np.einsum("cs,csl->cl", weights - 1 / effort.proposals, proposals)
     shifted = mean[:, : mixture.leading] + shift
     mean = np.concatenate([shifted, conjugate.tail_mean(information, shifted)], axis=1)
-    log_evidence = (
-        posterior.log_evidence + total - np.log(effort.proposals) - float(model.prior.log_normaliser)
-    )
+    log_evidence = posterior.log_evidence + total - np.log(effort.proposals) - float(model.prior.log_normaliser)
     draws = conjugate.complete_draws(information, leading, generator)
     return LatentPosterior(draws, mean, log_evidence, {"effective": effective})
 
@@ -198,9 +192,7 @@ def _prior_constant(prior: Prior, effort: Effort, key: PRNGKeyArray) -> Float[Ar
 
 
 @eqx.filter_jit
-def _smc(
-    model: LatentModel, observed: Observations, effort: Effort, keys: PRNGKeyArray
-) -> samplers.Particles:
+def _smc(model: LatentModel, observed: Observations, effort: Effort, keys: PRNGKeyArray) -> samplers.Particles:
     reference = model.prior.reference
 
     def one(curve, key):
@@ -211,7 +203,7 @@ def _smc(
             reference.log_density, log_ratio, start, moves=effort.moves, rungs=effort.rungs, key=key
         )
 
-    return jax.vmap(one, (observed.axes, 0))(observed, keys)
+    return observed.each(one, keys)
 
 
 @eqx.filter_jit
@@ -237,7 +229,7 @@ def _chains(
             return samplers.mala(log_density, geometry, thinning=5, **common)
         return samplers.nuts(log_density, geometry, **common)
 
-    return jax.vmap(one, (observed.axes, 0))(observed, keys)
+    return observed.each(one, keys)
 
 
 @eqx.filter_jit
@@ -253,25 +245,23 @@ def _convergence(draws: Float[Array, "curves chains draws latent"]) -> dict[str,
 
 
 @eqx.filter_jit
-def _batched_energy(energy, latents):
+def _batched_energy(energy: Energy, latents: Float[Array, "curves draws leading"]) -> Float[Array, "curves draws"]:
     return jax.vmap(jax.vmap(energy))(latents)
 
 
 def _energies(
-    energy, latents: Float[ndarray, "curves draws leading"], curves_at_once: int = 64
+    energy: Energy, latents: Float[ndarray, "curves draws leading"], curves_at_once: int = 64
 ) -> Float[ndarray, "curves draws"]:
     parts = []
     for first in range(0, len(latents), curves_at_once):
         part = latents[first : first + curves_at_once]
         padded = np.zeros((curves_at_once, *part.shape[1:]), dtype=np.float32)
         padded[: len(part)] = part
-        parts.append(np.asarray(_batched_energy(energy, padded), dtype=float)[: len(part)])
+        parts.append(np.asarray(_batched_energy(energy, jnp.asarray(padded)), dtype=float)[: len(part)])
     return np.concatenate(parts)
 
 
-def _systematic(
-    weights: Float[ndarray, "curves proposals"], draws: int, generator: np.random.Generator
-) -> ndarray:
+def _systematic(weights: Float[ndarray, "curves proposals"], draws: int, generator: np.random.Generator) -> ndarray:
     """Systematic resampling, row by row, in random order so that any leading draws are exchangeable."""
     cumulative = np.cumsum(weights, axis=1)
     cumulative /= cumulative[:, -1:]
@@ -280,7 +270,11 @@ def _systematic(
     return generator.permuted(np.minimum(chosen, weights.shape[1] - 1), axis=1)
 
 
-def _collect(draws, log_evidence, diagnostics) -> LatentPosterior:
+def _collect(
+    draws: Float[Array, "curves draws latent"],
+    log_evidence: Float[ndarray, " curves"] | None,
+    diagnostics: dict[str, Float[Array, " curves"]],
+) -> LatentPosterior:
     latents = np.asarray(draws, dtype=float)
     values = {name: np.asarray(value, dtype=float) for name, value in diagnostics.items()}
     return LatentPosterior(latents, latents.mean(axis=1), log_evidence, values)

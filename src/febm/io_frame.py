@@ -35,9 +35,7 @@ def read_frame(frame: Any, *, curve: Any, x: Any, y: Any, covariates: Any) -> Fl
     curve_names, x_names, y_names = (
         _columns(frame, names, role) for names, role in ((curve, "curve"), (x, "x"), (y, "y"))
     )
-    covariate_names = (
-        [] if covariates is None else _columns(frame, covariates, "covariates", may_be_empty=True)
-    )
+    covariate_names = [] if covariates is None else _columns(frame, covariates, "covariates", may_be_empty=True)
     if len(frame) == 0:
         raise ValueError(f"{FROM}: df has no rows; at least one curve with one point is needed.")
 
@@ -113,9 +111,7 @@ def _numbers(frame: pd.DataFrame, names: list[Hashable], *, missing_allowed: boo
         _refuse_rows(not_numbers, name, "not a number", "not numbers", "drop or fix")
         _refuse_rows(np.isinf(numbers), name, "infinite", "infinite", "drop or fix")
         if not missing_allowed:
-            _refuse_rows(
-                np.isnan(numbers), name, "missing", "missing", "every point needs a place: drop or fix"
-            )
+            _refuse_rows(np.isnan(numbers), name, "missing", "missing", "every point needs a place: drop or fix")
         columns[:, position] = numbers
     return columns
 

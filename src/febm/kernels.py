@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -26,7 +26,7 @@ from febm.precision import float64
 from febm.randomness import numpy_generator
 
 Positive: TypeAlias = Array | np.ndarray | float
-Mean: TypeAlias = Literal["zero", "constant"]
+MEANS = ("zero", "constant")
 
 # The smallest noise variance, as a share of the variance of the data. Gram matrices of smooth kernels are
 # singular in floating point; a thousandth of a percent of a standard deviation keeps their factors real.
@@ -43,9 +43,7 @@ def _positive(name: str) -> Any:
         if isinstance(value, int | float | np.number | list | tuple):
             value = np.asarray(value, dtype=np.float64)
         if isinstance(value, np.ndarray) and not np.all(value > 0):
-            raise ValueError(
-                f"{name} must be positive (a number, or one for each input); got {value.tolist()!r}."
-            )
+            raise ValueError(f"{name} must be positive (a number, or one for each input); got {value.tolist()!r}.")
         return value
 
     return eqx.field(default=1.0, converter=convert)
@@ -117,9 +115,7 @@ class Periodic(Kernel):
 
     def evaluate(self, X1: Array, X2: Array) -> Array:
         """The kernel at two points."""
-        return jnp.exp(
-            -2.0 * jnp.sum(jnp.square(jnp.sin(jnp.pi * (X1 - X2) / self.period) / self.length_scale))
-        )
+        return jnp.exp(-2.0 * jnp.sum(jnp.square(jnp.sin(jnp.pi * (X1 - X2) / self.period) / self.length_scale)))
 
 
 class Linear(Kernel):
@@ -156,9 +152,7 @@ FAMILIES: dict[str, type[Kernel]] = {
 def kernel_from_name(name: str) -> Kernel:
     """The kernel of that name with hyper-parameters 1, such as `kernel_from_name("matern52")`."""
     if name not in FAMILIES:
-        raise ValueError(
-            f"kernel: there is no kernel named {name!r}; the names are {', '.join(sorted(FAMILIES))}."
-        )
+        raise ValueError(f"kernel: there is no kernel named {name!r}; the names are {', '.join(sorted(FAMILIES))}.")
     return FAMILIES[name]()
 
 
@@ -177,9 +171,7 @@ def starting_kernel(name: str, curves: Curves) -> Kernel:
     return Constant(_variance(curves)) * kernel
 
 
-def kernel_matrix(
-    kernel: Kernel, x1: np.ndarray, x2: np.ndarray | None = None
-) -> Float[np.ndarray, "rows columns"]:
+def kernel_matrix(kernel: Kernel, x1: np.ndarray, x2: np.ndarray | None = None) -> Float[np.ndarray, "rows columns"]:
     """The matrix k(x1, x2) in float64, for `x1 (m, d_x)` and `x2 (l, d_x)`; without `x2`, k(x1, x1)."""
     x2 = x1 if x2 is None else x2
     rows, columns = len(x1), len(x2)
@@ -213,7 +205,7 @@ def fit_kernel(
     *,
     key: PRNGKeyArray,
     noise: float | None = None,
-    mean: Mean = "constant",
+    mean: str = "constant",
     max_curves: int = 128,
     max_points: int = 256,
     max_iterations: int = 200,
@@ -233,12 +225,10 @@ def fit_kernel(
     mean : "constant" fits one mean for each output (by generalised least squares), "zero" has none.
     max_iterations : the most steps of L-BFGS.
     """
-    if mean not in ("zero", "constant"):
+    if mean not in MEANS:
         raise ValueError(f"mean must be 'zero' or 'constant'; got {mean!r}.")
     if noise is not None and not 0 <= noise < np.inf:
-        raise ValueError(
-            f"noise must be a variance, a finite number of at least 0, or None to fit it; got {noise!r}."
-        )
+        raise ValueError(f"noise must be a variance, a finite number of at least 0, or None to fit it; got {noise!r}.")
     if isinstance(kernel, str):
         kernel = starting_kernel(kernel, curves)
     variance = _variance(curves)

@@ -22,11 +22,9 @@ class LatentModel(eqx.Module):
 
     def function(self, z: Float[Array, " latent"], observed: Observations) -> Float[Array, "points outputs"]:
         """Values of the function that belongs to `z` at the observed points of one curve."""
-        return observed.mean + observed.features @ self.generator(z)
+        return jnp.asarray(observed.mean) + observed.features @ self.generator(z)
 
-    def log_densities(
-        self, z: Float[Array, " latent"], observed: Observations
-    ) -> Float[Array, "points outputs"]:
+    def log_densities(self, z: Float[Array, " latent"], observed: Observations) -> Float[Array, "points outputs"]:
         """log p(y | z) value by value, zero where masked."""
         # A masked value may hold anything, so it is replaced before the density sees it as well as after.
         values = jnp.where(observed.mask, observed.values, self.likelihood.mean(jnp.zeros(())))

@@ -113,9 +113,7 @@ class StudentT(Likelihood):
     degrees: float = eqx.field(static=True)
     fixed: bool = eqx.field(static=True)
 
-    def __init__(
-        self, degrees: float = 4.0, scale: float | Float[Array, ""] = 0.1, fixed: bool = False
-    ) -> None:
+    def __init__(self, degrees: float = 4.0, scale: float | Float[Array, ""] = 0.1, fixed: bool = False) -> None:
         if not 1 < degrees < np.inf:
             raise ValueError(
                 f"StudentT: degrees is {degrees}; give a number above 1, so that the mean exists, "
@@ -325,9 +323,7 @@ def _held(parameter: Float[Array, ""], fixed: bool) -> Float[Array, ""]:
     return jax.lax.stop_gradient(parameter) if fixed else parameter
 
 
-def _check(
-    owner: str, y: ArrayLike, possible: Callable[[np.ndarray], np.ndarray], allowed: str, way_out: str
-) -> None:
+def _check(owner: str, y: ArrayLike, possible: Callable[[np.ndarray], np.ndarray], allowed: str, way_out: str) -> None:
     values = np.asarray(y, dtype=float).ravel()
     values = values[~np.isnan(values)]
     wrong = values[~possible(values)]

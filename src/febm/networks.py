@@ -127,8 +127,7 @@ class ResidualGenerator(Generator):
         latent_dim, rank = _sizes("ResidualGenerator", latent_dim, rank)
         if leading is not None and not 1 <= leading <= latent_dim:
             raise ValueError(
-                f"ResidualGenerator: leading is {leading}; give None, or a number from 1 to "
-                f"latent_dim = {latent_dim}."
+                f"ResidualGenerator: leading is {leading}; give None, or a number from 1 to latent_dim = {latent_dim}."
             )
         wanted = (latent_dim, rank) if leading is None else (leading, leading)
         if (network.in_size, network.out_size) != wanted:
@@ -159,9 +158,7 @@ class NetworkGenerator(Generator):
 
     def __init__(self, network: ResidualMLP) -> None:
         if network.out_size == "scalar":
-            raise ValueError(
-                "NetworkGenerator: the network has a scalar output; give it out_size = rank of the basis."
-            )
+            raise ValueError("NetworkGenerator: the network has a scalar output; give it out_size = rank of the basis.")
         self.network = network
         self.latent_dim = network.in_size
         self.rank = network.out_size

@@ -1,14 +1,21 @@
 """Curves on a basis: values, mask, mean and features side by side, evaluated once and then only read."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from febm import conjugate
 from febm.basis import Basis
+from febm.conjugate import Projection
 from febm.curves import Curves
 from febm.ragged import bucket
+
+T = TypeVar("T")
 
 # Curves whose points come from one grid share their features: one matrix product for a whole batch instead of one
 # per curve. A union of points up to this many times the longest curve still costs less than features per curve.
@@ -21,28 +28,32 @@ class Observations(eqx.Module):
     With `shared`, all curves live on one set of points, and `mean` and `features` have no curve axis.
     """
 
-    mean: Float[Array, "*curves points outputs"]
-    features: Float[Array, "*curves points outputs rank"]
-    values: Float[Array, "curves points outputs"]
-    mask: Bool[Array, "curves points outputs"]
+    mean: Float[Array | np.ndarray, "*own points outputs"]
+    features: Float[Array | np.ndarray, "*own points outputs rank"]
+    values: Float[Array | np.ndarray, "*curves points outputs"]
+    mask: Bool[Array | np.ndarray, "*curves points outputs"]
     shared: bool = eqx.field(static=True)
 
     def __len__(self) -> int:
         """Number of curves."""
         return self.values.shape[0]
 
-    def __getitem__(self, curves) -> "Observations":
+    def __getitem__(self, curves: Any) -> "Observations":
         """Some of the curves, by an index array (traced or not) or a slice."""
         own = (lambda array: array) if self.shared else (lambda array: array[curves])
-        return Observations(
-            own(self.mean), own(self.features), self.values[curves], self.mask[curves], self.shared
-        )
+        return Observations(own(self.mean), own(self.features), self.values[curves], self.mask[curves], self.shared)
 
-    @property
-    def axes(self) -> "Observations":
-        """The `in_axes` with which `vmap` walks over the curves."""
-        own = None if self.shared else 0
-        return Observations(own, own, 0, 0, self.shared)  # type: ignore[arg-type]
+    def each(self, function: Callable[..., T], *batched: Any) -> T:
+        """`function(curve, *batched)` for every curve at once; `batched` have a leading curve axis too."""
+        if self.shared:
+            one = lambda values, mask, *rest: function(  # noqa: E731
+                Observations(self.mean, self.features, values, mask, True), *rest
+            )
+            return jax.vmap(one)(self.values, self.mask, *batched)
+        one = lambda mean, features, values, mask, *rest: function(  # noqa: E731
+            Observations(mean, features, values, mask, False), *rest
+        )
+        return jax.vmap(one)(self.mean, self.features, self.values, self.mask, *batched)
 
     def hide(self, hidden: Bool[Array, "curves points outputs"]) -> "Observations":
         """The same curves with some of their values masked."""
@@ -50,9 +61,15 @@ class Observations(eqx.Module):
 
     def single_precision(self) -> "Observations":
         """The same observations as float32 JAX arrays, for networks and chains."""
-        return jax.tree.map(
-            lambda leaf: jnp.asarray(leaf, jnp.float32 if leaf.dtype.kind == "f" else leaf.dtype), self
-        )
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32 if leaf.dtype.kind == "f" else leaf.dtype), self)
+
+
+def project(observed: Observations, rank: int | None = None) -> Projection:
+    """The sufficient statistics of host observations on the first `rank` basis functions."""
+    features = np.asarray(observed.features)[..., :rank]
+    return conjugate.project(
+        features, np.asarray(observed.values) - np.asarray(observed.mean), np.asarray(observed.mask)
+    )
 
 
 def observe(basis: Basis, curves: Curves) -> Observations:
@@ -64,9 +81,7 @@ def observe(basis: Basis, curves: Curves) -> Observations:
     flat = padded.x.reshape(-1, curves.d_x)
     shape = padded.mask.shape
     mean, features = basis.mean(flat), basis.features(flat)
-    return Observations(
-        mean.reshape(shape), features.reshape(*shape, basis.rank), padded.y, padded.mask, shared=False
-    )
+    return Observations(mean.reshape(shape), features.reshape(*shape, basis.rank), padded.y, padded.mask, shared=False)
 
 
 def _points_are_distinct(curves: Curves, index: np.ndarray) -> bool:

@@ -141,9 +141,7 @@ class MixturePrior(Reference):
         offsets = jnp.einsum("kij,kj->ki", self.whiteners, self.means)
         log_determinants = jnp.sum(jnp.log(jnp.diagonal(self.whiteners, axis1=1, axis2=2)), axis=1)
         white = (flat @ z[:leading]).reshape(components, leading) - offsets
-        parts = (
-            jax.nn.log_softmax(self.log_weights) + log_determinants - 0.5 * jnp.sum(jnp.square(white), axis=1)
-        )
+        parts = jax.nn.log_softmax(self.log_weights) + log_determinants - 0.5 * jnp.sum(jnp.square(white), axis=1)
         tail = -0.5 * jnp.sum(jnp.square(z[leading:]))
         return jax.nn.logsumexp(parts) + tail - 0.5 * self.dim * LOG_2PI
 
@@ -167,9 +165,7 @@ class Energy(eqx.Module):
         dim = positive_integer("Energy: dim", dim)
         inputs, outputs = getattr(network, "in_size", dim), getattr(network, "out_size", "scalar")
         if inputs != dim:
-            raise ValueError(
-                f"Energy: the network takes {inputs} coordinates but dim is {dim}; make them equal."
-            )
+            raise ValueError(f"Energy: the network takes {inputs} coordinates but dim is {dim}; make them equal.")
         if outputs != "scalar":
             raise ValueError(f"Energy: the network has {outputs} outputs; build it with out_size='scalar'.")
         self.network = network
@@ -276,15 +272,11 @@ def _inverse(lower: Float[Array, "components size size"]) -> Float[Array, "compo
     return solve_triangular(lower, identity, lower=True)
 
 
-def _check_mixture(
-    weights: tuple[int, ...], means: tuple[int, ...], factors: tuple[int, ...], dim: int
-) -> None:
+def _check_mixture(weights: tuple[int, ...], means: tuple[int, ...], factors: tuple[int, ...], dim: int) -> None:
     if len(means) != 2 or weights != means[:1] or factors != (*means, means[-1]):
         raise ValueError(
             f"MixturePrior: log_weights, means and factors have shapes {weights}, {means} and {factors}; "
             "they have to be (K,), (K, r) and (K, r, r)."
         )
     if means[1] > dim:
-        raise ValueError(
-            f"MixturePrior: the means have {means[1]} coordinates but dim is {dim}; give at most {dim}."
-        )
+        raise ValueError(f"MixturePrior: the means have {means[1]} coordinates but dim is {dim}; give at most {dim}.")

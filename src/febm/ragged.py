@@ -43,9 +43,7 @@ def as_ids(name: str, ids: Any, n: int) -> pd.Index:
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name}: ids must be a sequence of labels, one per curve; got {ids!r}.") from error
     if len(index) != n:
-        raise ValueError(
-            f"{name}: ids has {count(len(index), 'label')} for {count(n, 'curve')}; give one per curve."
-        )
+        raise ValueError(f"{name}: ids has {count(len(index), 'label')} for {count(n, 'curve')}; give one per curve.")
     if index.to_frame().isna().to_numpy().any():
         raise ValueError(f"{name}: ids has labels that are missing; give every curve one.")
     return index
@@ -94,9 +92,7 @@ def chosen(key: Any, n: int) -> slice | np.ndarray:
         )
     if positions.dtype.kind == "b":
         if len(positions) != n:
-            raise IndexError(
-                f"curves[mask]: the mask has {len(positions)} truth values for {count(n, 'curve')}."
-            )
+            raise IndexError(f"curves[mask]: the mask has {len(positions)} truth values for {count(n, 'curve')}.")
         positions = np.flatnonzero(positions)
         if positions.size == 0:
             raise ValueError("curves[mask] picks no curves: the mask is false everywhere.")
@@ -104,9 +100,7 @@ def chosen(key: Any, n: int) -> slice | np.ndarray:
     positions = positions.astype(np.int64)
     outside = positions[(positions < -n) | (positions >= n)]
     if len(outside):
-        raise IndexError(
-            f"curves[...]: there are {count(n, 'curve')}, counted from 0; got {listed(outside)}."
-        )
+        raise IndexError(f"curves[...]: there are {count(n, 'curve')}, counted from 0; got {listed(outside)}.")
     return np.where(positions < 0, positions + n, positions)
 
 
@@ -158,9 +152,7 @@ def concatenate_tables(tables: list[pd.DataFrame | None], sizes: list[int]) -> p
     if not columns:
         return None
     # Joining what is there and then making room for the rest keeps the type of a column no table lacks.
-    return pd.DataFrame(
-        {name: pd.concat(pieces).reindex(range(starts[-1])) for name, pieces in columns.items()}
-    )
+    return pd.DataFrame({name: pd.concat(pieces).reindex(range(starts[-1])) for name, pieces in columns.items()})
 
 
 def _as_covariates(name: str, covariates: Any, n: int) -> pd.DataFrame | None:
@@ -178,26 +170,20 @@ def _as_covariates(name: str, covariates: Any, n: int) -> pd.DataFrame | None:
         raise ValueError(f"{name}: covariates do not form a table of one row per curve ({error}).") from error
     if len(table) != n:
         raise ValueError(
-            f"{name}: covariates has {count(len(table), 'row')} for {count(n, 'curve')}; "
-            "give one row per curve."
+            f"{name}: covariates has {count(len(table), 'row')} for {count(n, 'curve')}; give one row per curve."
         )
     return table if table.shape[1] else None
 
 
-def _refuse_points(
-    name: str, argument: str, fault: str, bad: np.ndarray, offsets: np.ndarray, ids: pd.Index
-) -> None:
+def _refuse_points(name: str, argument: str, fault: str, bad: np.ndarray, offsets: np.ndarray, ids: pd.Index) -> None:
     if not bad.any():
         return
     rows = np.flatnonzero(bad.any(axis=1))
     curves = np.searchsorted(offsets, rows, side="right") - 1
     places = (
-        f"point {row - offsets[i]} of curve {ids[i]!r}"
-        for row, i in zip(rows.tolist(), curves.tolist(), strict=True)
+        f"point {row - offsets[i]} of curve {ids[i]!r}" for row, i in zip(rows.tolist(), curves.tolist(), strict=True)
     )
     way_out = "drop or fix it" if len(rows) == 1 else "drop or fix them"
     if argument == "y":
         way_out += ", or give NaN for a missing value"
-    raise ValueError(
-        f"{name}: {argument} is {fault} at {count(len(rows), 'point')} ({listed(places)}); {way_out}."
-    )
+    raise ValueError(f"{name}: {argument} is {fault} at {count(len(rows), 'point')} ({listed(places)}); {way_out}.")

@@ -17,11 +17,7 @@ def as_key(random_state: RandomState) -> PRNGKeyArray:
         return jax.random.key(secrets.randbits(32))
     if isinstance(random_state, jax.Array) and jnp.issubdtype(random_state.dtype, jax.dtypes.prng_key):
         return random_state
-    if (
-        isinstance(random_state, int | np.integer)
-        and not isinstance(random_state, bool)
-        and random_state >= 0
-    ):
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
         return jax.random.key(int(random_state))
     raise ValueError(f"random_state must be None, a non-negative integer or a JAX key; got {random_state!r}.")
 

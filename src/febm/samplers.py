@@ -1,4 +1,4 @@
-"""Posterior samplers on the latent space, one curve at a time; batches are the caller's `vmap`. All moves are BlackJAX's."""
+"""Posterior samplers on the latent space, one curve at a time; every move is one of BlackJAX's."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -208,18 +208,14 @@ class Scaling(eqx.Module):
     def _box(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Lower corner, divisor and image of the lower corner; a constant coordinate sits at 0.5."""
         if self.lower is None or self.width is None:
-            raise NotFittedError(
-                "Scaling is not fitted; call scaling.fit(curves) first and use what it returns."
-            )
+            raise NotFittedError("Scaling is not fitted; call scaling.fit(curves) first and use what it returns.")
         varies = self.width > 0
         return self.lower, np.where(varies, self.width, 1.0), np.where(varies, 0.0, 0.5)
 
     def _outputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Exponent, floor of the slope, mean and scale of each output."""
         if self.exponents is None or self.floor is None or self.mean is None or self.scale is None:
-            raise NotFittedError(
-                "Scaling is not fitted; call scaling.fit(curves) first and use what it returns."
-            )
+            raise NotFittedError("Scaling is not fitted; call scaling.fit(curves) first and use what it returns.")
         return self.exponents, self.floor, self.mean, self.scale
 
 
@@ -255,8 +251,7 @@ def _checked_width(values: Any, width: int, name: str, noun: str) -> np.ndarray:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim == 0 or values.shape[-1] != width:
         raise ValueError(
-            f"Scaling: the last axis of {name} must be the {count(width, noun)} seen in fit; "
-            f"got shape {values.shape}."
+            f"Scaling: the last axis of {name} must be the {count(width, noun)} seen in fit; got shape {values.shape}."
         )
     return values
 
@@ -277,9 +272,7 @@ def _curve_moments(values: np.ndarray, curves: Curves) -> tuple[np.ndarray, np.n
     starts, lengths = curves.offsets[:-1], curves.lengths
     missing = np.isnan(values)
     counts = np.maximum(np.add.reduceat(~missing, starts, axis=0, dtype=np.int64), 1)
-    mean = np.repeat(
-        np.add.reduceat(np.where(missing, 0.0, values), starts, axis=0) / counts, lengths, axis=0
-    )
+    mean = np.repeat(np.add.reduceat(np.where(missing, 0.0, values), starts, axis=0) / counts, lengths, axis=0)
     squares = np.where(missing, 0.0, (values - mean) ** 2)
     scale = np.sqrt(np.add.reduceat(squares, starts, axis=0) / counts)
     low = np.minimum.reduceat(np.where(missing, np.inf, values), starts, axis=0)

@@ -152,9 +152,7 @@ class _Writer:
         if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
             data = self._write_array(jax.random.key_data(value), where)
             return {"kind": "key", "implementation": str(jax.random.key_impl(value)), "data": data}
-        library = (
-            "jax" if isinstance(value, jax.Array) else "scalar" if isinstance(value, np.generic) else "numpy"
-        )
+        library = "jax" if isinstance(value, jax.Array) else "scalar" if isinstance(value, np.generic) else "numpy"
         array = np.asarray(value)
         node: dict[str, Json] = {
             "kind": "array",
@@ -271,9 +269,7 @@ def _read_estimator(tree: Json, arrays: Arrays) -> Any:
     cls: Any = _find_class(tree, lambda found: issubclass(found, sklearn.base.BaseEstimator))
     signature = inspect.signature(cls.__init__).parameters
     defaults = {
-        name: dataclasses.MISSING
-        if signature[name].default is inspect.Parameter.empty
-        else signature[name].default
+        name: dataclasses.MISSING if signature[name].default is inspect.Parameter.empty else signature[name].default
         for name in cls._get_param_names()
     }
     instance = object.__new__(cls)
@@ -290,9 +286,7 @@ def _read_estimator(tree: Json, arrays: Arrays) -> Any:
 _READERS: dict[str, Callable[[Json, Arrays], Any]] = {
     "float": lambda tree, arrays: float(tree["value"]),
     "tuple": lambda tree, arrays: tuple(from_tree(tree["items"], arrays)),
-    "dict": lambda tree, arrays: {
-        from_tree(key, arrays): from_tree(value, arrays) for key, value in tree["items"]
-    },
+    "dict": lambda tree, arrays: {from_tree(key, arrays): from_tree(value, arrays) for key, value in tree["items"]},
     "array": _read_array,
     "key": _read_key,
     "module": _read_module,
@@ -361,7 +355,7 @@ def _check_is_whole(path: Path) -> None:
         size = os.fstat(file.fileno()).st_size
     header_size = int.from_bytes(start[:8], "little")
     if len(start) < 9 or start[8:] != b"{" or header_size > _HEADER_LIMIT:
-        raise FormatError(f"{path} is not a febm model; give a file written by `model.save` or `febm.save`.")
+        raise FormatError(f"{path} is not a febm model; give a file written by `model.save`.")
     if size < 8 + header_size:
         raise FormatError(f"{path} is truncated ({size} bytes); copy or save it again.")
 
@@ -369,11 +363,8 @@ def _check_is_whole(path: Path) -> None:
 def _check_format(path: Path, metadata: dict[str, str]) -> None:
     stored = metadata.get("febm_format", "")
     if not stored.isdecimal() or "febm_tree" not in metadata:
-        raise FormatError(
-            f"{path} is a safetensors file but not a febm model; give a file written by `model.save`."
-        )
+        raise FormatError(f"{path} is a safetensors file but not a febm model; give a file written by `model.save`.")
     if int(stored) > FORMAT:
         raise FormatError(
-            f"{path} has format {stored}, newer than the format {FORMAT} that febm {__version__} reads: "
-            "upgrade febm."
+            f"{path} has format {stored}, newer than the format {FORMAT} that febm {__version__} reads: upgrade febm."
         )

@@ -10,9 +10,7 @@ import pandas as pd
 Json: TypeAlias = Any
 Recurse: TypeAlias = Callable[[Any], Any]
 
-TABLE_KINDS = frozenset(
-    {"frame", "series", "index", "multi_index", "range_index", "column", "time", "missing"}
-)
+TABLE_KINDS = frozenset({"frame", "series", "index", "multi_index", "range_index", "column", "time", "missing"})
 
 _TIMES = {
     "timestamp": pd.Timestamp,
@@ -65,9 +63,7 @@ def table_from_tree(tree: Json, read: Recurse) -> Any:
     index = read(tree["index"])
     if kind == "series":
         return _read_column(tree["column"], read).set_axis(index).rename(read(tree["name"]))
-    columns = {
-        place: _read_column(column, read).set_axis(index) for place, column in enumerate(tree["columns"])
-    }
+    columns = {place: _read_column(column, read).set_axis(index) for place, column in enumerate(tree["columns"])}
     frame = pd.DataFrame(columns, index=index)
     frame.columns = read(tree["names"])
     return frame
@@ -106,13 +102,9 @@ def _write_column(array: Any, write: Recurse) -> Json:
     if isinstance(dtype, pd.StringDtype) or dtype.kind in "biuf":
         missing = array.isna()
         return node | {
-            "values": write(
-                [None if gone else part for part, gone in zip(array.tolist(), missing, strict=True)]
-            )
+            "values": write([None if gone else part for part, gone in zip(array.tolist(), missing, strict=True)])
         }
-    raise TypeError(
-        f"save: a pandas column of the type {dtype} cannot be written; convert it to a plain one first."
-    )
+    raise TypeError(f"save: a pandas column of the type {dtype} cannot be written; convert it to a plain one first.")
 
 
 def _read_column(tree: Json, read: Recurse) -> pd.Series:

@@ -1,7 +1,7 @@
 """Path measure tilting in closed form: a mixture base chosen by held-out evidence, tilted by an energy.
 
-The base measure and the noise have an exact evidence, so the number of components, the leading coordinates and the noise
-variance are chosen by what held-out curves say; the tilt is then learned by importance-sampled maximum likelihood.
+The base measure and the noise have an exact evidence, so the number of components, the leading coordinates and the
+noise variance are chosen by what held-out curves say; the tilt is then learned by importance-sampled likelihood.
 """
 
 import dataclasses
@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -93,7 +94,7 @@ def choose_noise(
 def choose_base(folds: Sequence[Fold], search: BaseSearch, noise_variance: float | None = None) -> BaseChoice:
     """Choose noise, leading coordinates and components by held-out evidence; `noise_variance` fixes the noise."""
     rank = min(fold.fitted.rank for fold in folds)
-    smallest = min(len(fold.fitted.count) for fold in folds)
+    smallest = min(len(fold.fitted.size) for fold in folds)
     standard = lambda fitted, variance: Mixture.standard_normal(min(rank, search.leading[0]))  # noqa: E731
     variance = choose_noise(folds, standard) if noise_variance is None else noise_variance
     gaussian = _mean_evidence(folds, lambda fold: (standard(fold.fitted, variance), variance))
@@ -114,9 +115,9 @@ def choose_base(folds: Sequence[Fold], search: BaseSearch, noise_variance: float
     best = max(choices, key=lambda choice: choice.evidence)
     if noise_variance is None:
         variance = choose_noise(folds, lambda fitted, value: _fit(fitted, value, best), start=variance)
-        evidence = _mean_evidence(folds, lambda fold: (_fit(fold.fitted, variance, best), variance))
-        if evidence > best.evidence:
-            best = best._replace(noise_variance=variance, evidence=evidence)
+        refined = _mean_evidence(folds, lambda fold: (_fit(fold.fitted, variance, best), variance))
+        if refined > best.evidence:
+            best = best._replace(noise_variance=variance, evidence=refined)
     return best
 
 
@@ -173,7 +174,8 @@ def fit_tilt(
         key=train_key,
         progress=progress,
     )
-    log_normaliser, _ = objective.log_normaliser(trained.model, constant_key, 32 * training.proposals)
+    constant = eqx.filter_jit(objective.log_normaliser)
+    log_normaliser, _ = constant(trained.model, constant_key, 32 * training.proposals)
     return TiltedPrior(base, trained.model, log_normaliser), trained.history
 
 

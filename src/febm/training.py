@@ -30,7 +30,7 @@ class Batchable(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, curves) -> Any: ...
+    def __getitem__(self, curves: Any) -> Any: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,15 +136,14 @@ def train(
     with progress.task(settings.epochs) as report:
         for epoch in range(1, settings.epochs + 1):
             rates = {
-                name: jnp.asarray(group.rate * slowdown * plateau_states[name].scale)
-                for name, group in groups.items()
+                name: jnp.asarray(group.rate * slowdown * plateau_states[name].scale) for name, group in groups.items()
             }
             epoch_key = jax.random.fold_in(key, epoch)
             proposal, found = run_epoch(objective, names, settings, state, rates, data, epoch_key)
             information = {name: float(value) for name, value in found.items()}
             score = float(score_of(proposal.average))
             reason = _trouble(information, score) or objective.alarm(information)
-            row = {"epoch": epoch, "score": score, **information, **watch(proposal.average)}
+            row: dict[str, Any] = {"epoch": epoch, "score": score, **information, **watch(proposal.average)}
             row |= {f"rate_{name}": float(rate) for name, rate in rates.items()}
             row |= {"seconds": time.perf_counter() - start, "event": reason}
             history.append(row)

@@ -87,8 +87,7 @@ def choose_exponent(curves: Curves, output: int, candidates: Sequence[float]) ->
     reference = _log_likelihood(y, bins, possible[0])[voters]
     threshold = GAIN_PER_VALUE if possible[0] == IDENTITY else 0.0
     gains = [
-        np.clip(_log_likelihood(y, bins, p)[voters] - reference, -LARGEST_GAIN, LARGEST_GAIN).mean()
-        - threshold
+        np.clip(_log_likelihood(y, bins, p)[voters] - reference, -LARGEST_GAIN, LARGEST_GAIN).mean() - threshold
         for p in possible[1:]
     ]
     best = int(np.argmax(gains))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import equinox as eqx
 import numpy as np
@@ -30,7 +30,7 @@ class Basis(eqx.Module):
     """
 
     @abstractmethod
-    def fit(self, curves: Curves, *, key: PRNGKeyArray) -> Self:
+    def fit(self, curves: Curves, *, key: PRNGKeyArray) -> Basis:
         """A fitted copy of this basis."""
 
     @abstractmethod

@@ -52,9 +52,7 @@ class SplineDictionary(eqx.Module):
         chosen = np.argsort(total, kind="stable")[:size]
         transform = np.ones((1, len(chosen)))
         for axis in range(d_x):
-            transform = (transform[:, None] * vectors[:, products[chosen, axis]][None]).reshape(
-                -1, len(chosen)
-            )
+            transform = (transform[:, None] * vectors[:, products[chosen, axis]][None]).reshape(-1, len(chosen))
         self.transform = transform
         self.decay = 1 / (1 + PENALTY * total[chosen])
 
@@ -65,9 +63,7 @@ class SplineDictionary(eqx.Module):
 
     def design(self, x: Points) -> scipy.sparse.csr_array:
         """The splines that the functions are combinations of, at `x` inside the box."""
-        unit = np.clip(
-            (x - self.lower) / np.where(self.upper > self.lower, self.upper - self.lower, 1.0), 0, 1
-        )
+        unit = np.clip((x - self.lower) / np.where(self.upper > self.lower, self.upper - self.lower, 1.0), 0, 1)
         index, weight = np.zeros((len(x), 1), dtype=np.int64), np.ones((len(x), 1))
         for column in unit.T:
             axis = BSpline.design_matrix(column, self.knots, 3)
@@ -83,13 +79,11 @@ class SplineDictionary(eqx.Module):
 
     def leading(self, size: int) -> Self:
         """The dictionary of the smoothest functions of this one."""
-        return eqx.tree_at(
-            lambda d: (d.transform, d.decay), self, (self.transform[:, :size], self.decay[:size])
-        )
+        return eqx.tree_at(lambda d: (d.transform, d.decay), self, (self.transform[:, :size], self.decay[:size]))
 
 
 class KernelDictionary(eqx.Module):
-    """Nyström eigenfunctions of a Matérn-5/2 kernel, orthonormal over the landmarks; the constant is first."""
+    """Nyström eigenfunctions of a Matérn-5/2 kernel, orthonormal on the landmarks; the constant is first."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -132,9 +126,7 @@ class KernelDictionary(eqx.Module):
 
     def leading(self, size: int) -> Self:
         """The dictionary of the smoothest functions of this one."""
-        return eqx.tree_at(
-            lambda d: (d.transform, d.decay), self, (self.transform[:, :size], self.decay[:size])
-        )
+        return eqx.tree_at(lambda d: (d.transform, d.decay), self, (self.transform[:, :size], self.decay[:size]))
 
 
 Dictionary: TypeAlias = SplineDictionary | KernelDictionary

@@ -1,6 +1,6 @@
 """The basis that the curves themselves suggest, functional PCA: f = mean + Σ_k w_k √λ_k e_k, w ~ N(0, I).
 
-λ_k and e_k are the eigenpairs of the covariance function of the curves, in L² of their domain, whose measure is 1.
+λ_k and e_k are eigenpairs of the covariance function of the curves, in L² of their domain, of measure 1.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Empirical(Basis):
     The noise variance of a grid is the variance per value that the rank leaves out, as in probabilistic PCA;
     that of smoothed curves is the σ² of the likelihood. It is never below 1e-6 of the average variance.
 
-    Between the points of a grid, interpolation is cubic and exact at the points. Beyond the box of the training
-    points functions follow their trend over its outer tenth and level off.
+    Between the points of a grid, interpolation is cubic and exact at the points. Beyond the box of the
+    training points functions follow their trend over its outer tenth and level off.
 
     Smoothing looks at a random part of the curves when they are very many: at least 500, more if few
     functions are needed.
@@ -86,9 +86,7 @@ class Empirical(Basis):
             raise ValueError("curves must hold at least 2 curves to have a covariance; got 1. Add curves.")
         spread = np.nanmean((curves.y - np.nanmean(curves.y, axis=0)) ** 2)
         if not spread > 0:
-            raise ValueError(
-                "curves have the same value everywhere; there is no variation to build a basis from."
-            )
+            raise ValueError("curves have the same value everywhere; there is no variation to build a basis from.")
         generator = numpy_generator(key)
         grid = None if self.method == "smooth" else self._grid(curves)
         state = self._fit_smooth(curves, generator) if grid is None else self._fit_grid(*grid, generator)
@@ -146,9 +144,7 @@ class Empirical(Basis):
                 f"method 'grid' needs curves with common points, none twice in a curve, and at most "
                 f"{LARGEST_GRID:,} of them times outputs; got {len(points):,} points. Use method='smooth'."
             )
-        if not fits or (
-            self.method == "auto" and np.count_nonzero(~np.isnan(curves.y)) < n * len(points) * d_y / 2
-        ):
+        if not fits or (self.method == "auto" and np.count_nonzero(~np.isnan(curves.y)) < n * len(points) * d_y / 2):
             return None
         values = np.full((n, len(points), d_y), np.nan)
         values.reshape(-1, d_y)[cells] = curves.y
@@ -158,9 +154,7 @@ class Empirical(Basis):
                 return None
         return points, values
 
-    def _fit_grid(
-        self, points: np.ndarray, values: np.ndarray, generator: np.random.Generator
-    ) -> EmpiricalState:
+    def _fit_grid(self, points: np.ndarray, values: np.ndarray, generator: np.random.Generator) -> EmpiricalState:
         n, size, d_y = values.shape
         pairs = grid_eigenpairs(values.reshape(n, -1), np.repeat(cell_weights(points), d_y), generator)
         rank = leading_columns(pairs.values, DEFAULT_SHARE if self.truncation is None else self.truncation)

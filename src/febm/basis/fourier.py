@@ -5,8 +5,6 @@ They are those of a Gaussian kernel of length scale ℓ = 1/(2πs): Φ(x)·Φ(x�
 
 from __future__ import annotations
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import numpy as np
@@ -46,22 +44,15 @@ class RandomFourier(Basis):
     state: Waves | None
 
     def __init__(self, features: int = 256, *, scale: float | None = None) -> None:
-        if (
-            isinstance(features, bool)
-            or not isinstance(features, int | np.integer)
-            or features < 2
-            or features % 2
-        ):
+        if isinstance(features, bool) or not isinstance(features, int | np.integer) or features < 2 or features % 2:
             raise ValueError(f"features must be an even number of at least 2; got {features!r}.")
         if scale is not None and not 0 < scale < np.inf:
-            raise ValueError(
-                f"scale must be a positive number of cycles per unit of x, or None; got {scale!r}."
-            )
+            raise ValueError(f"scale must be a positive number of cycles per unit of x, or None; got {scale!r}.")
         self.count = int(features)
         self.scale = None if scale is None else float(scale)
         self.state = None
 
-    def fit(self, curves: Curves, *, key: PRNGKeyArray) -> Self:
+    def fit(self, curves: Curves, *, key: PRNGKeyArray) -> RandomFourier:
         """A fitted copy: see `Basis.fit`."""
         frequency_key, kernel_key = jax.random.split(key)
         level = np.nanmean(curves.y, axis=0)

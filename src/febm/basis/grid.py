@@ -18,9 +18,7 @@ STEPS = 40
 TOLERANCE = 1e-3  # relative change of σ² that ends the iteration
 NOISE_FLOOR = 1e-8  # of the variance
 NEGLIGIBLE = 1e-13  # of the largest eigenvalue: rounding
-EXACT_SIZE = (
-    4_000_000  # entries up to which singular values are worth their time; beyond, the smaller Gram matrix
-)
+EXACT_SIZE = 4_000_000  # entries up to which singular values are worth their time; beyond, the smaller Gram matrix
 
 Table = Float[np.ndarray, "curves values"]
 
@@ -33,9 +31,7 @@ class Eigenpairs(NamedTuple):
     values: np.ndarray
 
 
-def grid_eigenpairs(
-    table: Table, weights: Float[np.ndarray, " values"], generator: np.random.Generator
-) -> Eigenpairs:
+def grid_eigenpairs(table: Table, weights: Float[np.ndarray, " values"], generator: np.random.Generator) -> Eigenpairs:
     """Eigenpairs of the sample covariance of the rows; NaN is missing."""
     root = np.sqrt(weights)
     if np.isnan(table).any():
@@ -88,9 +84,7 @@ def incomplete_moments(table: Table, generator: np.random.Generator) -> tuple[np
     missing = (~observed).astype(np.float64)
     together = missing.T @ missing
     # The product of two positive semi-definite matrices, entry by entry, is one again.
-    uncertain = together * (model.factor @ unknown @ model.factor.T) + np.diag(
-        missing.sum(axis=0) * model.noise
-    )
+    uncertain = together * (model.factor @ unknown @ model.factor.T) + np.diag(missing.sum(axis=0) * model.noise)
     return centre + shift, (filled.T @ filled + uncertain) / (n - 1)
 
 

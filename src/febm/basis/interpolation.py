@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from scipy.spatial.distance import cdist
 
 STENCIL = 5  # points in a finite-difference slope: fourth order, as the cubic pieces themselves
-AMPLIFICATION = 2.0  # bound on Σ|W_j(x)| along an axis; even spacing stays below it by itself
+AMPLIFICATION = 3.0  # bound on Σ|W_j(x)| along an axis; even spacing stays below it by itself
 REACH = 0.1  # share of the box over which an extension levels off
 CHUNK = 4096  # rows at a time where a dense matrix over all points is formed
 
@@ -31,7 +31,7 @@ class Interpolant(eqx.Module):
 
     One input, or points that fill a rectangular grid: cubic Hermite pieces with slopes from five-point
     differences (a tensor product over the axes), blended with linear interpolation where uneven
-    spacing would amplify values more than twofold. Other points: thin-plate splines (r² log r and a
+    spacing would amplify values more than threefold. Other points: thin-plate splines (r² log r and a
     linear part) in the unit box, and a lookup for the points themselves.
 
     Everything is linear in the values, so interpolating features interpolates the functions they span.
@@ -69,9 +69,7 @@ class Interpolant(eqx.Module):
         result = np.empty((len(x), self.values.shape[1]))
         for start in range(0, len(x), CHUNK):
             rows = slice(start, start + CHUNK)
-            result[rows] = (
-                _thin_plate_design(self._unit_box(x[rows]), self._unit_box(self.points)) @ self.coefficients
-            )
+            result[rows] = _thin_plate_design(self._unit_box(x[rows]), self._unit_box(self.points)) @ self.coefficients
         place = match_rows(self.points, x)
         known = place >= 0
         result[known] = self.values[place[known]]

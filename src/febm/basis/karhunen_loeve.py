@@ -6,8 +6,6 @@ the eigenfunctions come from one of three estimators, and Φ(t) = √λ·e(t).
 
 from __future__ import annotations
 
-from typing import Literal, Self, TypeAlias, get_args
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,10 +16,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from febm.basis.base import Basis, Rank, check_rank, columns_for_share, copies_per_output
 from febm.curves import Curves, as_points
-from febm.kernels import Kernel, Mean, fit_kernel, kernel_from_name, kernel_matrix, starting_kernel
+from febm.kernels import MEANS, Kernel, fit_kernel, kernel_from_name, kernel_matrix, starting_kernel
 from febm.randomness import numpy_generator
 
-Interpolation: TypeAlias = Literal["nystrom", "ridge", "network"]
+INTERPOLATIONS = ("nystrom", "ridge", "network")
 
 # What `rank=None` means: this share of the variance, with at most that many features for each output. It
 # leaves out one percent of a standard deviation, less than most noise; rough kernels would want thousands.
@@ -77,10 +75,10 @@ class KarhunenLoeve(Basis):
 
     kernel: Kernel | str | None
     truncation: Rank = eqx.field(static=True)
-    interpolation: Interpolation = eqx.field(static=True)
+    interpolation: str = eqx.field(static=True)
     points: np.ndarray | None
     max_points: int = eqx.field(static=True)
-    mean_kind: Mean = eqx.field(static=True)
+    mean_kind: str = eqx.field(static=True)
     fit_hyperparameters: bool | None = eqx.field(static=True)
     ridge: float = eqx.field(static=True)
     steps: int = eqx.field(static=True)
@@ -91,10 +89,10 @@ class KarhunenLoeve(Basis):
         kernel: Kernel | str | None = None,
         *,
         rank: Rank = None,
-        interpolation: Interpolation = "nystrom",
+        interpolation: str = "nystrom",
         points: np.ndarray | None = None,
         max_points: int = 512,
-        mean: Mean = "zero",
+        mean: str = "zero",
         fit_hyperparameters: bool | None = None,
         ridge: float = 1e-10,
         steps: int = 3000,
@@ -102,14 +100,10 @@ class KarhunenLoeve(Basis):
         if isinstance(kernel, str):
             kernel_from_name(kernel)
         elif not (kernel is None or isinstance(kernel, Kernel)):
-            raise TypeError(
-                f"kernel must be a kernel, the name of one, or None; got {type(kernel).__name__}."
-            )
-        if interpolation not in get_args(Interpolation):
-            raise ValueError(
-                f"interpolation must be one of {', '.join(get_args(Interpolation))}; got {interpolation!r}."
-            )
-        if mean not in get_args(Mean):
+            raise TypeError(f"kernel must be a kernel, the name of one, or None; got {type(kernel).__name__}.")
+        if interpolation not in INTERPOLATIONS:
+            raise ValueError(f"interpolation must be one of {', '.join(INTERPOLATIONS)}; got {interpolation!r}.")
+        if mean not in MEANS:
             raise ValueError(f"mean must be 'zero' or 'constant'; got {mean!r}.")
         if not ridge >= 0:
             raise ValueError(f"ridge must be at least 0; got {ridge!r}.")
@@ -126,7 +120,7 @@ class KarhunenLoeve(Basis):
         self.steps = steps
         self.state = None
 
-    def fit(self, curves: Curves, *, key: PRNGKeyArray) -> Self:
+    def fit(self, curves: Curves, *, key: PRNGKeyArray) -> KarhunenLoeve:
         """A fitted copy: see `Basis.fit`."""
         kernel_key, points_key, network_key = jax.random.split(key, 3)
         level = np.nanmean(curves.y, axis=0) if self.mean_kind == "constant" else np.zeros(curves.d_y)
@@ -171,9 +165,7 @@ class KarhunenLoeve(Basis):
             values = system.network.evaluate(x) * np.sqrt(system.eigenvalues[::d_y])
         else:
             blocks = [x[start : start + BLOCK] for start in range(0, len(x), BLOCK)]
-            rows = [
-                kernel_matrix(system.kernel, block, system.points) @ system.coefficients for block in blocks
-            ]
+            rows = [kernel_matrix(system.kernel, block, system.points) @ system.coefficients for block in blocks]
             values = np.concatenate(rows)
         return copies_per_output(values, d_y, self.rank)
 
@@ -213,9 +205,7 @@ def nystrom_eigenpairs(kernel: Kernel, points: np.ndarray) -> tuple[np.ndarray, 
     l = len(points)  # noqa: E741 (the paper's letter)
     gram = kernel_matrix(kernel, points) / l
     if not np.isfinite(gram).all():
-        raise ValueError(
-            "kernel: its matrix on the points of the basis is not finite; check its hyper-parameters."
-        )
+        raise ValueError("kernel: its matrix on the points of the basis is not finite; check its hyper-parameters.")
     values, vectors = scipy.linalg.eigh(gram, driver="evd")
     values, vectors = values[::-1], vectors[:, ::-1]
     # Below this, an eigenvalue is rounding error of the largest one, and its eigenvector is noise.
@@ -229,9 +219,7 @@ def nystrom_eigenpairs(kernel: Kernel, points: np.ndarray) -> tuple[np.ndarray, 
     return values[kept].copy(), vectors * signs, float(np.trace(gram))
 
 
-def choose_points(
-    curves: Curves, max_points: int, *, key: PRNGKeyArray
-) -> Float[np.ndarray, "points inputs"]:
+def choose_points(curves: Curves, max_points: int, *, key: PRNGKeyArray) -> Float[np.ndarray, "points inputs"]:
     """Points that stand for the domain of the curves: see `KarhunenLoeve`."""
     if curves.d_x == 1:
         lower, upper = curves.domain
@@ -279,9 +267,7 @@ class EigenfunctionNetwork(eqx.Module):
         return np.asarray(_evaluate_network(self, jnp.asarray(x, jnp.float32)), dtype=np.float64)
 
 
-def fit_network(
-    points: np.ndarray, targets: np.ndarray, *, steps: int, key: PRNGKeyArray
-) -> EigenfunctionNetwork:
+def fit_network(points: np.ndarray, targets: np.ndarray, *, steps: int, key: PRNGKeyArray) -> EigenfunctionNetwork:
     """Least squares of `targets (l, r)` on `points (l, d_x)` by Adam, all points at each step."""
     l, d_x = points.shape  # noqa: E741
     rank = targets.shape[1]

@@ -1,8 +1,8 @@
 """Mean and covariance functions from curves with points of their own, by the likelihood of a mixed model.
 
 y_i = B_i (θ + α_i) + ε, α_i ~ N(0, M), ε ~ N(0, σ²I), B_i a dictionary of smooth functions at the points of
-curve i. Then C(s, t) = b(s)ᵀ M b(t), and σ² is what the diagonal of C(s, s) + σ² holds and its neighbourhood
-does not. Each curve enters only through B_iᵀB_i and B_iᵀy_i, whatever its length.
+curve i. Then C(s, t) = b(s)ᵀ M b(t), and σ² is what the diagonal of the covariance holds and its
+neighbourhood does not. Long curves enter through the triangular factor of B_i, no larger than the dictionary.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
+import scipy.linalg
 from jaxtyping import Float
 
 from febm.basis.base import Rank, columns_for_share
@@ -22,21 +23,24 @@ SIZES = {1: (5, 8, 12, 18, 27, 40, 60), 2: (4, 9, 16, 30, 55, 100)}  # one input
 LARGEST = 100  # functions, times outputs
 FOLDS = 3
 SCORED_CURVES = 400  # the most curves that choose the size
-WORK = 2e8  # curves × functions³ that a step may touch; of more curves a random part is used, at least 500
+WORK = 2e8  # curves × points × functions² in a step; of more curves a random part is used, at least 500
 STEPS, SCORING_STEPS, POLISH = 50, 20, 15  # of EM: at last, while choosing, after truncation
 TOLERANCE = 1e-5  # nats per value: smaller gains of a step end the iteration
-WORTHWHILE = 2e-3  # nats per value that a larger dictionary must gain on held-out curves
+WORTHWHILE = 2e-3  # nats per held-out value that a larger dictionary or rank must gain
 NOISE_FLOOR = 1e-8  # of the variance
 KEPT_LEVELS = (1.0, 0.1, 0.0)  # candidates for the smallest λ kept, in units of the noise of a score, σ²/m
 
 
 class Statistics(NamedTuple):
-    """All that the likelihood needs of each curve: BᵀB, Bᵀy, yᵀy and how many values."""
+    """All that the likelihood needs of each curve: B = QR, the length of y along Q and off it.
 
-    gram: Float[np.ndarray, "curves functions functions"]
-    projection: Float[np.ndarray, "curves functions"]
-    square: Float[np.ndarray, " curves"]
-    values: Float[np.ndarray, " curves"]
+    Rows of zeros fill curves up to the same number of rows; the equations below need no mask for them.
+    """
+
+    design: Float[np.ndarray, "curves rows functions"]  # R
+    target: Float[np.ndarray, "curves rows"]  # Qᵀy
+    remainder: Float[np.ndarray, " curves"]  # ‖y‖² − ‖Qᵀy‖²
+    values: Float[np.ndarray, " curves"]  # how many
 
     def curves(self, chosen: np.ndarray) -> Statistics:
         """Those of some curves."""
@@ -44,9 +48,13 @@ class Statistics(NamedTuple):
 
     def functions(self, chosen: np.ndarray) -> Statistics:
         """Those of a smaller dictionary."""
-        return Statistics(
-            self.gram[:, chosen][:, :, chosen], self.projection[:, chosen], self.square, self.values
-        )
+        design = self.design[:, :, chosen]
+        if design.shape[1] <= len(chosen):
+            return self._replace(design=design)
+        directions, design = np.linalg.qr(design)
+        target = np.einsum("nqr,nq->nr", directions, self.target)
+        off = (self.target**2).sum(axis=1) - (target**2).sum(axis=1)
+        return Statistics(design, target, self.remainder + np.maximum(off, 0.0), self.values)
 
 
 class MixedModel(NamedTuple):
@@ -102,7 +110,9 @@ def smooth_estimate(curves: Curves, generator: np.random.Generator, rank: Rank =
     scored = _statistics(curves[order[:SCORED_CURVES]], dictionary)
     size, level = _choose(scored, dictionary, sizes, spread)
     dictionary = dictionary.leading(size)
-    enough = max(500, int(WORK / (size * curves.d_y) ** 3))
+    functions = size * curves.d_y
+    points = min(int(curves.lengths.max()) * curves.d_y, functions)
+    enough = max(500, int(WORK / (points * functions**2)))
     statistics = _statistics(curves[order[:enough]], dictionary)
     model = fit_mixed_model(statistics, _start(dictionary, spread, statistics))
     if rank is None:
@@ -140,7 +150,7 @@ def fit_mixed_model(statistics: Statistics, model: MixedModel, steps: int = STEP
         last = likelihood
         # θ absorbs the average of the α_i, which the plain EM step would move there only slowly.
         shift = gained.mean.mean(axis=0)
-        covariance = gained.covariance.mean(axis=0) + gained.mean.T @ gained.mean / len(gained.mean)
+        covariance = gained.covariance + gained.mean.T @ gained.mean / len(gained.mean)
         covariance -= np.outer(shift, shift)
         noise = max(float(gained.residual.sum() / statistics.values.sum()), NOISE_FLOOR)
         model = MixedModel(model.mean + model.factor @ shift, model.factor @ _root(covariance), noise)
@@ -153,42 +163,43 @@ def leading_columns(spectrum: np.ndarray, rank: int | float) -> int:
 
 
 class _Posterior(NamedTuple):
-    mean: np.ndarray
-    covariance: np.ndarray
+    mean: np.ndarray  # of u, for each curve
+    covariance: np.ndarray  # of u, averaged over the curves
     residual: np.ndarray  # E‖y − B(θ + Lu)‖²
     log_density: np.ndarray
 
 
 def _posterior(statistics: Statistics, model: MixedModel) -> _Posterior:
-    """Law of u given each curve: A⁻¹Lᵀr/σ² and A⁻¹ with A = I + LᵀGL/σ², r = Bᵀ(y − Bθ); and log p(y)."""
-    gram, projection, square, count = statistics
-    remaining = (projection - gram @ model.mean) @ model.factor
-    size = square - (2 * projection - gram @ model.mean) @ model.mean
-    inner = model.factor.T @ gram @ model.factor
-    precision = np.eye(inner.shape[1]) + inner / model.noise
-    covariance = np.linalg.inv(precision)
-    mean = np.einsum("nab,nb->na", covariance, remaining) / model.noise
-    explained = np.einsum("na,na->n", mean, remaining)
-    residual = (
-        size - 2 * explained + np.einsum("nab,nab->n", inner, covariance + mean[:, :, None] * mean[:, None])
-    )
+    """Law of u given each curve, and log p(y), by V = KKᵀ + σ²I with K = RL and a = V⁻¹(Qᵀy − Rθ).
+
+    E u = Kᵀa, Cov u = I − KᵀV⁻¹K, the residual is σ²a and its expected square σ⁴‖a‖² + σ² tr(I − σ²V⁻¹).
+    """
+    design, target, remainder, values = statistics
+    n, rows, _ = design.shape
+    difference = target - design @ model.mean
+    loadings = design @ model.factor
+    marginal = loadings @ loadings.transpose(0, 2, 1) + model.noise * np.eye(rows)
+    precision = np.linalg.inv(marginal)
+    weighted = np.einsum("nab,nb->na", precision, difference)
+    mean = np.einsum("nak,na->nk", loadings, weighted)
+    explained = loadings.reshape(n * rows, -1).T @ (precision @ loadings).reshape(n * rows, -1) / n
+    residual = remainder + model.noise**2 * (weighted**2).sum(axis=1)
+    residual += model.noise * (rows - model.noise * np.trace(precision, axis1=1, axis2=2))
     log_density = -0.5 * (
-        (size - explained) / model.noise
-        + count * np.log(2 * np.pi * model.noise)
-        + np.linalg.slogdet(precision)[1]
+        np.einsum("na,na->n", difference, weighted)
+        + remainder / model.noise
+        + np.linalg.slogdet(marginal)[1]
+        + (values - rows) * np.log(model.noise)
+        + values * np.log(2 * np.pi)
     )
-    return _Posterior(mean, covariance, residual, log_density)
+    return _Posterior(mean, np.eye(mean.shape[1]) - explained, residual, log_density)
 
 
-def _choose(
-    statistics: Statistics, dictionary: Dictionary, sizes: list[int], spread: np.ndarray
-) -> tuple[int, float]:
+def _choose(statistics: Statistics, dictionary: Dictionary, sizes: list[int], spread: np.ndarray) -> tuple[int, float]:
     """Size of the dictionary and smallest eigenvalue to keep, by the likelihood of held-out curves."""
     n = len(statistics.values)
     fold_of = np.arange(n) % min(FOLDS, n)
-    folds = [
-        (np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in np.unique(fold_of)
-    ]
+    folds = [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in np.unique(fold_of)]
     best, best_score, best_fits, worse = sizes[0], -np.inf, [], 0
     for size in sizes:
         smaller = _sub_statistics(statistics, dictionary, size, len(spread))
@@ -211,7 +222,8 @@ def _choose(
                 for fit, (train, held) in pairs
             )
         )
-    return best, KEPT_LEVELS[int(np.argmax(scores))]
+    enough = max(scores) - WORTHWHILE * statistics.values.sum()
+    return best, next(level for level, score in zip(KEPT_LEVELS, scores, strict=True) if score >= enough)
 
 
 def _score(held: Statistics, model: MixedModel) -> float:
@@ -240,26 +252,30 @@ def _start(dictionary: Dictionary, spread: np.ndarray, statistics: Statistics) -
     smooth = np.concatenate([dictionary.decay * share / dictionary.decay.sum() for share in spread])
     smooth = np.maximum(smooth, 1e-6)
     weight = 1 / statistics.values
-    normal = np.einsum("n,nab->ab", weight, statistics.gram) + np.diag(1e-2 / smooth)
-    mean = np.linalg.solve(normal, weight @ statistics.projection)
+    rows = statistics.design.reshape(-1, len(smooth))
+    weighted = (statistics.design * weight[:, None, None]).reshape(rows.shape)
+    mean = np.linalg.solve(weighted.T @ rows + np.diag(1e-2 / smooth), weighted.T @ statistics.target.ravel())
     return MixedModel(mean, np.diag(np.sqrt(smooth)), 0.1)
 
 
 def _statistics(curves: Curves, dictionary: Dictionary) -> Statistics:
     n, size, d_y = len(curves), dictionary.size, curves.d_y
-    gram, projection = np.zeros((n, d_y * size, d_y * size)), np.zeros((n, d_y * size))
     observed = ~np.isnan(curves.y)
-    values = np.where(observed, curves.y, 0.0)
+    values = np.add.reduceat(observed.sum(axis=1), curves.offsets[:-1])
+    rows = min(int(values.max()), d_y * size)
+    design, target = np.zeros((n, rows, d_y * size)), np.zeros((n, rows))
     for i, (start, stop) in enumerate(zip(curves.offsets[:-1], curves.offsets[1:], strict=True)):
         functions = dictionary(curves.x[start:stop])
-        for output in range(d_y):
-            rows = observed[start:stop, output]
-            block = slice(output * size, (output + 1) * size)
-            gram[i, block, block] = functions[rows].T @ functions[rows]
-            projection[i, block] = values[start:stop, output] @ functions
-    square = np.add.reduceat((values**2).sum(axis=1), curves.offsets[:-1])
-    count = np.add.reduceat(observed.sum(axis=1), curves.offsets[:-1]).astype(np.float64)
-    return Statistics(gram, projection, square, count)
+        seen = [observed[start:stop, output] for output in range(d_y)]
+        blocks = scipy.linalg.block_diag(*(functions[rows] for rows in seen))
+        y = np.concatenate([curves.y[start:stop, output][rows] for output, rows in enumerate(seen)])
+        if len(y) > rows:
+            directions, blocks = np.linalg.qr(blocks)
+            y = directions.T @ y
+        design[i, : len(y)], target[i, : len(y)] = blocks, y
+    square = np.add.reduceat(np.where(observed, curves.y**2, 0.0).sum(axis=1), curves.offsets[:-1])
+    remainder = np.maximum(square - (target**2).sum(axis=1), 0.0)
+    return Statistics(design, target, remainder, values.astype(np.float64))
 
 
 def _sub_statistics(statistics: Statistics, dictionary: Dictionary, size: int, d_y: int) -> Statistics:

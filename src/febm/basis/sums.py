@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import numpy as np
@@ -46,7 +44,7 @@ class SumBasis(Basis):
         self.parts = tuple(flat)
         self.truncation = check_rank(rank)
 
-    def fit(self, curves: Curves, *, key: PRNGKeyArray) -> Self:
+    def fit(self, curves: Curves, *, key: PRNGKeyArray) -> SumBasis:
         """A fitted copy: see `Basis.fit`."""
         fitted: list[Basis] = []
         for part, part_key in zip(self.parts, jax.random.split(key, len(self.parts)), strict=True):

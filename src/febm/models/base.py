@@ -58,9 +58,7 @@ class Process(BaseEstimator, abc.ABC):
         """Learn from curves; a 2-D array is read as one curve a row on a common grid. `y` is ignored."""
 
     @abc.abstractmethod
-    def sample(
-        self, n: int, at: Any = None, *, noise: bool = False, random_state: RandomState = None
-    ) -> Curves:
+    def sample(self, n: int, at: Any = None, *, noise: bool = False, random_state: RandomState = None) -> Curves:
         """Draw `n` new functions at the points `at`."""
 
     @abc.abstractmethod

@@ -38,9 +38,11 @@ class FEBM(Process):
     Parameters
     ----------
     basis
-        "auto": the Karhunen–Loève basis of `kernel` where one is given, else the empirical basis of the curves; or a `Basis`.
+        "auto": the Karhunen–Loève basis of `kernel` where one is given, else the empirical basis of the curves;
+        or a `Basis`.
     kernel
-        A kernel (in the units of the scaled inputs), or a name such as "matern52", whose hyper-parameters are then fitted.
+        A kernel (in the units of the scaled inputs), or a name such as "matern52", whose hyper-parameters are
+        then fitted.
     rank
         Number of basis functions, or the share of variance they explain; None leaves it to the basis.
     latent_dim
@@ -57,7 +59,8 @@ class FEBM(Process):
         "importance": maximum likelihood of the tilt by importance sampling (linear generator, Gaussian noise);
         "langevin": the paper's loss; "auto": the first where it applies.
     generator
-        "linear": w = z; "residual": w = z + r(z); "mlp": w = μ(z); "auto": linear where training by importance applies, else residual.
+        "linear": w = z; "residual": w = z + r(z); "mlp": w = μ(z); "auto": linear where training by importance
+        applies, else residual.
     likelihood
         "gaussian", "student_t", "continuous_bernoulli", "bernoulli", "poisson", or a `Likelihood`.
     scaling
@@ -194,8 +197,13 @@ class FEBM(Process):
 
         def posterior(method: Method, effort: Effort) -> LatentPosterior:
             return infer(
-                self.model_, observed, method=method, effort=effort, chain=self.langevin.posterior,
-                precondition=self.langevin.precondition, key=key
+                self.model_,
+                observed,
+                method=method,
+                effort=effort,
+                chain=self.langevin.posterior,
+                precondition=self.langevin.precondition,
+                key=key,
             )
 
         latent = posterior(method, self.effort)
@@ -207,9 +215,7 @@ class FEBM(Process):
         def again(draws: int) -> LatentPosterior:
             return posterior(method, self.effort.with_draws(draws))
 
-        return LatentFunctionPosterior(
-            self._space, latent, curves.ids, method=method, again=again, evidence=evidence
-        )
+        return LatentFunctionPosterior(self._space, latent, curves.ids, method=method, again=again, evidence=evidence)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` has been called."""
@@ -237,11 +243,7 @@ class FEBM(Process):
         if not 0 < self.validation < 1:
             raise ValueError(f"FEBM: validation is {self.validation}; give a share between 0 and 1, such as 0.2.")
         likelihood = as_likelihood(self.likelihood)
-        closed = (
-            isinstance(likelihood, Gaussian)
-            and self.prior != "energy"
-            and self.generator in ("auto", "linear")
-        )
+        closed = isinstance(likelihood, Gaussian) and self.prior != "energy" and self.generator in ("auto", "linear")
         if self.training == "importance" and not closed:
             raise ValueError(
                 "FEBM: training='importance' needs generator='linear', likelihood='gaussian' and a prior other than "

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 from numpy import ndarray
 
 from febm.basis import Basis
@@ -36,7 +37,7 @@ class FunctionSpace(NamedTuple):
         generator = self.model.generator
         if isinstance(generator, LinearGenerator):
             return np.pad(latents, ((0, 0), (0, generator.rank - generator.latent_dim)))
-        return np.asarray(_generate(generator, latents.astype(np.float32)), dtype=float)
+        return np.asarray(_generate(generator, jnp.asarray(latents, jnp.float32)), dtype=float)
 
     def at(self, points: Float[ndarray, "points inputs"]) -> "EvaluatedSpace":
         """The space at some points, ready to turn weights into values there."""
@@ -75,9 +76,9 @@ class EvaluatedSpace:
         functions = self.functions(weights)
         likelihood = self._space.model.likelihood
         if key is not None:
-            functions = np.asarray(likelihood.sample(functions.astype(np.float32), key), dtype=float)
+            functions = np.asarray(likelihood.sample(jnp.asarray(functions, jnp.float32), key), dtype=float)
         elif not isinstance(likelihood, Gaussian):
-            functions = np.asarray(likelihood.mean(functions.astype(np.float32)), dtype=float)
+            functions = np.asarray(likelihood.mean(jnp.asarray(functions, jnp.float32)), dtype=float)
         return self._space.scaling.invert_values(functions)
 
     def _evaluate(self, block: Float[ndarray, "points inputs"]) -> tuple[ndarray, ndarray]:
@@ -157,9 +158,7 @@ class LatentFunctionPosterior(Posterior):
         columns = {"method": self._method, "draws": self._latent.draws.shape[1], **self._latent.diagnostics}
         return pd.DataFrame(columns, index=self.ids)
 
-    def _draws(
-        self, curve: int, there: EvaluatedSpace, noise: bool = False
-    ) -> Float[ndarray, "draws points outputs"]:
+    def _draws(self, curve: int, there: EvaluatedSpace, noise: bool = False) -> Float[ndarray, "draws points outputs"]:
         # The noise of an interval is part of its definition, not of a draw: the same one every time.
         key = jax.random.fold_in(jax.random.key(0), curve) if noise else None
         return there.values(self._space.weights(self._latent.draws[curve]), key)
@@ -182,5 +181,5 @@ class LatentFunctionPosterior(Posterior):
 
 
 @eqx.filter_jit
-def _generate(generator: Generator, latents: ndarray):
+def _generate(generator: Generator, latents: Float[Array, "draws latent"]) -> Float[Array, "draws rank"]:
     return jax.vmap(generator)(latents)

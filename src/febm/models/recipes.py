@@ -1,5 +1,6 @@
 """The two ways to fit F-EBM: tilting a closed-form base by importance sampling, and the paper's loss by chains."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -7,9 +8,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import PRNGKeyArray
 
-from febm import conjugate, tilting
+from febm import tilting
 from febm.basis import Basis
-from febm.conjugate import Mixture, Projection
+from febm.conjugate import Mixture
 from febm.contrastive import Contrastive
 from febm.curves import Curves
 from febm.inference import leading_mixture, log_normaliser
@@ -17,7 +18,7 @@ from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, StudentT
 from febm.models.settings import Plan
 from febm.networks import Generator, LinearGenerator, NetworkGenerator, ResidualGenerator, ResidualMLP
-from febm.observations import Observations, observe
+from febm.observations import observe, project
 from febm.priors import Energy, EnergyPrior, GaussianPrior, Prior, Reference, TiltedPrior
 from febm.progress import Progress
 from febm.tilting import BaseSearch, Fold
@@ -43,15 +44,17 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     basis_key, fold_key, tilt_key = jax.random.split(key, 3)
     basis = plan.basis.fit(curves, key=basis_key)
     latent = min(plan.latent_dim or basis.rank, basis.rank)
-    projection = _project(basis, curves).truncate(latent)
+    projection = project(observe(basis, curves), latent)
     splits = _splits(len(curves), plan.validation, fold_key)
     folds = [
         _fold(plan.basis, curves, held_out, latent, jax.random.fold_in(basis_key, i))
         for i, held_out in enumerate(splits)
     ]
-    fixed = float(plan.likelihood.variance) if plan.likelihood.fixed else None
+    likelihood = plan.likelihood
+    assert isinstance(likelihood, Gaussian)
+    fixed = float(likelihood.variance) if likelihood.fixed else None
     choice = tilting.choose_base(folds, _search(plan, latent), fixed)
-    likelihood = plan.likelihood if fixed else plan.likelihood.with_scale(np.sqrt(choice.noise_variance))
+    likelihood = likelihood if fixed else likelihood.with_scale(np.sqrt(choice.noise_variance))
     base: Reference = GaussianPrior(latent)
     if plan.prior == "mixture" or (plan.prior == "tilted" and plan.base != "gaussian"):
         base = tilting.fit_base(projection, choice)
@@ -110,50 +113,50 @@ def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> Laten
     """The model before training: the path measure itself where the generator is residual."""
     generator_key, energy_key = jax.random.split(key)
     likelihood = plan.likelihood
-    networks = plan.networks
-    sizes = dict(width=networks.width, depth=networks.depth, activation=networks.activation)
+    network = functools.partial(
+        ResidualMLP, width=plan.networks.width, depth=plan.networks.depth, activation=plan.networks.activation
+    )
     generator: Generator
     if plan.generator == "mlp":
         latent = plan.latent_dim or MLP_LATENT
-        generator = NetworkGenerator(ResidualMLP(latent, basis.rank, **sizes, key=generator_key))
+        generator = NetworkGenerator(network(latent, basis.rank, key=generator_key))
     else:
         latent = min(plan.latent_dim or basis.rank, basis.rank)
         generator = LinearGenerator(latent, basis.rank)
         if plan.generator == "residual":
             seen = min(plan.energy_dim or TAME_ENERGY, latent)
-            network = ResidualMLP(seen, seen, **sizes, zero_last=True, key=generator_key)
-            generator = ResidualGenerator(network, basis.rank, leading=seen, latent_dim=latent)
+            residual = network(seen, seen, zero_last=True, key=generator_key)
+            generator = ResidualGenerator(residual, basis.rank, leading=seen, latent_dim=latent)
         if isinstance(likelihood, Gaussian | StudentT) and not likelihood.fixed:
             likelihood = likelihood.with_scale(_linear_noise(basis, curves, latent))
     base: Reference = GaussianPrior(latent)
     if plan.prior == "mixture" or (plan.prior == "tilted" and plan.base == "mixture"):
         if plan.generator == "mlp":
             raise ValueError("FEBM: a mixture base needs generator='linear' or 'residual', whose latents are scores.")
-        base = _mixture_base(plan, basis, curves, latent, likelihood)
+        base = _mixture_base(plan, basis, curves, latent)
     if plan.prior in ("gaussian", "mixture"):
         return LatentModel(generator, base, likelihood)
     tame = latent if plan.generator == "mlp" or plan.prior == "energy" else TAME_ENERGY
     seen = latent if plan.prior == "energy" else min(plan.energy_dim or tame, latent)
     # A tilt starts at zero, so that the model starts at its base; an energy without a base has to start somewhere.
-    network = ResidualMLP(seen, "scalar", **sizes, zero_last=plan.prior == "tilted", key=energy_key)
-    energy = Energy(network, seen)
+    energy = Energy(network(seen, "scalar", zero_last=plan.prior == "tilted", key=energy_key), seen)
     prior = EnergyPrior(energy, latent) if plan.prior == "energy" else TiltedPrior(base, energy)
     return LatentModel(generator, prior, likelihood)
 
 
 def _linear_noise(basis: Basis, curves: Curves, latent: int) -> float:
     """The noise scale with the largest evidence under the linear model."""
-    projection = _project(basis, curves).truncate(latent)
+    projection = project(observe(basis, curves), latent)
     fold = Fold(projection, projection)
     return float(np.sqrt(tilting.choose_noise([fold], lambda *_: Mixture.standard_normal(1))))
 
 
-def _mixture_base(plan: Plan, basis: Basis, curves: Curves, latent: int, likelihood: Gaussian) -> Reference:
-    projection = _project(basis, curves).truncate(latent)
+def _mixture_base(plan: Plan, basis: Basis, curves: Curves, latent: int) -> Reference:
+    """A mixture on the scores that the linear model gives the curves."""
+    projection = project(observe(basis, curves), latent)
     fold = Fold(projection, projection)
-    variance = float(likelihood.scale) ** 2
     search = BaseSearch(leading=(min(latent, TAME_ENERGY),), components=(plan.components or 4,))
-    return tilting.fit_base(projection, tilting.choose_base([fold], search, variance))
+    return tilting.fit_base(projection, tilting.choose_base([fold], search))
 
 
 def _search(plan: Plan, latent: int) -> BaseSearch:
@@ -178,14 +181,8 @@ def _splits(count: int, validation: float, key: PRNGKeyArray) -> list[np.ndarray
 def _fold(basis: Basis, curves: Curves, held_out: np.ndarray, latent: int, key: PRNGKeyArray) -> Fold:
     part = basis.fit(curves[~held_out], key=key)
     rank = min(latent, part.rank)
-    return Fold(
-        _project(part, curves[~held_out]).truncate(rank), _project(part, curves[held_out]).truncate(rank)
-    )
-
-
-def _project(basis: Basis, curves: Curves) -> Projection:
-    observed: Observations = observe(basis, curves)
-    return conjugate.project(observed.features, observed.values - observed.mean, observed.mask)
+    fitted, judged = observe(part, curves[~held_out]), observe(part, curves[held_out])
+    return Fold(project(fitted, rank), project(judged, rank))
 
 
 def _noise(model: LatentModel) -> dict[str, float]:

@@ -26,8 +26,8 @@ class Networks:
 class Langevin:
     """The chains of the paper's loss and the two groups of parameters.
 
-    The defaults are Metropolis-corrected and preconditioned by the linear model: such chains target the model itself, so
-    that its samples stay the same when chains run longer.
+    The defaults are Metropolis-corrected and preconditioned by the linear model: such chains target the model
+    itself, so that its samples stay the same when chains run longer.
     """
 
     posterior: Chain = Chain(20, StepSize(0.3), metropolis=True)
