@@ -49,7 +49,7 @@ def test_dense_even_grid_equals_principal_components(n, m):
     components = basis.eigenfunctions(x)[:, 0] / np.sqrt(m)
     signs = np.sign((components * pca.components_.T).sum(axis=0))
     np.testing.assert_allclose(components * signs, pca.components_.T, atol=1e-8)
-    np.testing.assert_allclose(basis.noise_variance, pca.noise_variance_ * (min(n, m) - 5) / (m - 5), rtol=1e-9)
+    np.testing.assert_allclose(basis.noise_variance, pca.noise_variance_ * (min(n, m) - 5) / m, rtol=1e-9)
 
 
 def test_full_rank_features_have_the_sample_covariance():
@@ -88,7 +88,7 @@ def test_quadratic_curves_are_reproduced_from_rank_two():
 def test_uneven_spacing_is_weighted_by_cells():
     x = np.concatenate([np.linspace(0, 0.1, 50, endpoint=False), np.linspace(0.1, 1, 46)])
     generator = np.random.default_rng(0)
-    scores = generator.normal(size=(2000, 2)) * [1.0, 0.5]
+    scores = generator.normal(size=(300, 2)) * [1.0, 0.5]
     scores -= scores.mean(axis=0)
     values = scores @ (np.sqrt(2) * np.stack([np.sin(2 * np.pi * x), np.cos(2 * np.pi * x)]))
     basis = Empirical(rank=2).fit(Curves.from_grid(x, values), key=KEY)
@@ -244,7 +244,7 @@ def test_a_training_point_is_the_same_alone_and_in_company(name):
 # Smoothing
 
 
-def sparse_curves(seed, n=300, d_y=1):
+def sparse_curves(seed, n=300):
     """Curves of 5 to 8 noisy points each, three eigenfunctions with λ = 4, 2, 1, σ² = 0.25."""
     generator = np.random.default_rng(seed)
     xs = [generator.random(generator.integers(5, 9)) for _ in range(n)]
@@ -281,12 +281,18 @@ def test_smooth_eigenfunctions_are_orthonormal_on_the_domain():
 
 def test_dense_noiseless_curves_with_points_of_their_own_are_reconstructed():
     generator = np.random.default_rng(0)
-    at = np.linspace(-4.5, 4.5, 60)
-    xs = [generator.uniform(-5, 5, 50) for _ in range(60)]
-    draws = [smooth_draws(generator, np.append(x, at)[:, None], 1, 2.0)[0] for x in xs]
-    basis = Empirical().fit(Curves.from_arrays(xs, [draw[:50] for draw in draws]), key=KEY)
-    found = [conditional_mean(basis, x, draw[:50, None], at)[:, 0] for x, draw in zip(xs, draws, strict=True)]
-    errors = np.array(found) - np.array([draw[50:] for draw in draws])
+    at = np.linspace(-4.5, 4.5, 60)[:, None]
+    xs = [generator.uniform(-5, 5, (50, 1)) for _ in range(60)]
+    # A sum of many waves of Gaussian frequencies and phases is nearly a draw with a Gaussian kernel.
+    waves = [(0.5 * generator.normal(size=40), generator.uniform(0, 2 * np.pi, 40)) for _ in xs]
+
+    def function(x, wave):
+        return np.cos(x * wave[0] + wave[1]).sum(axis=1) * np.sqrt(2 / 40)
+
+    ys = [function(x, wave) for x, wave in zip(xs, waves, strict=True)]
+    basis = Empirical().fit(Curves.from_arrays(xs, ys), key=KEY)
+    found = [conditional_mean(basis, x, y[:, None], at)[:, 0] for x, y in zip(xs, ys, strict=True)]
+    errors = np.array(found) - np.array([function(at, wave) for wave in waves])
     assert np.sqrt(np.mean(errors**2)) < 0.01
 
 
@@ -376,6 +382,15 @@ def test_points_seen_together_in_few_curves_are_smoothed():
     curves = Curves.from_arrays(xs, [np.sin(x + generator.normal()) for x in xs])
     assert Empirical().fit(curves, key=KEY).state.method == "smooth"
     assert Empirical(method="grid", rank=2).fit(curves, key=KEY).state.method == "grid"
+
+
+def test_many_outputs_or_hardly_any_points_are_smoothed_too():
+    generator = np.random.default_rng(0)
+    for points, outputs in ((3, 30), (1, 1), (2, 2)):
+        xs = [generator.random(points) for _ in range(4)]
+        curves = Curves.from_arrays(xs, [generator.normal(size=(points, outputs)) for _ in xs])
+        basis = Empirical().fit(curves, key=KEY)
+        assert np.isfinite(basis.features(np.linspace(0, 1, 5))).all()
 
 
 def test_the_same_key_gives_the_same_basis_and_self_is_unchanged():

@@ -10,6 +10,7 @@ from typing import Literal, Self, TypeAlias, get_args
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from febm.basis.base import Basis, Rank, check_rank
 from febm.basis.grid import grid_eigenpairs
@@ -59,8 +60,8 @@ class Empirical(Basis):
     eigenfunctions have mean square 1 over the points (the outputs' squares summed), and `spectrum` holds the
     eigenvalues of the covariance matrix over the number of points.
 
-    The noise variance of a grid is the variance per value that the rank leaves out, as in probabilistic PCA;
-    that of smoothed curves is the σ² of the likelihood. It is never below 1e-6 of the average variance.
+    The noise variance of a grid is the variance per value that the rank leaves out; that of smoothed curves is
+    the σ² of the likelihood. It is never below 1e-6 of the average variance.
 
     Between the points of a grid, interpolation is cubic and exact at the points. Beyond the box of the
     training points functions follow their trend over its outer tenth and level off.
@@ -159,15 +160,15 @@ class Empirical(Basis):
         pairs = grid_eigenpairs(values.reshape(n, -1), np.repeat(cell_weights(points), d_y), generator)
         rank = leading_columns(pairs.values, DEFAULT_SHARE if self.truncation is None else self.truncation)
         total, kept = pairs.values.sum(), pairs.values[:rank]
-        # Variance left out, shared among the directions left out, as in probabilistic PCA.
-        noise = size * max(total - kept.sum(), 0.0) / max(size * d_y - rank, 1)
+        noise = max(total - kept.sum(), NOISE_FLOOR * total) / d_y
         columns = np.column_stack([pairs.mean, pairs.vectors[:, :rank] * np.sqrt(kept)])
         functions = Interpolant(points, columns.reshape(size, -1))
-        noise = max(noise, NOISE_FLOOR * total / d_y)
         return EmpiricalState(functions, kept, float(noise), points.shape[1], d_y, "grid")
 
     def _fit_smooth(self, curves: Curves, generator: np.random.Generator) -> EmpiricalState:
-        estimate = smooth_estimate(curves, generator, self.truncation)
+        # Thousands of small matrices: threads would wait for each other far longer than they work.
+        with threadpool_limits(1, user_api="blas"):
+            estimate = smooth_estimate(curves, generator, self.truncation)
         columns = np.concatenate(
             [estimate.mean[:, :, None], estimate.eigenvectors * np.sqrt(estimate.eigenvalues)], axis=2
         )

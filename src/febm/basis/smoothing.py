@@ -98,11 +98,9 @@ def smooth_estimate(curves: Curves, generator: np.random.Generator, rank: Rank =
     scale = float(np.sqrt(np.nanmean((curves.y - centre) ** 2)))
     curves = curves.replace(y=(curves.y - centre) / scale)
     spread = np.nanmean(curves.y**2, axis=0)
-    sizes = [
-        size
-        for size in SIZES[min(curves.d_x, 2)]
-        if size * curves.d_y <= max(LARGEST, 4 * curves.d_y) and size <= max(4, len(curves.x) // 2)
-    ]
+    smallest, *larger = SIZES[min(curves.d_x, 2)]
+    limit = min(LARGEST // curves.d_y, len(curves.x) // 2)
+    sizes = [smallest] + [size for size in larger if size <= limit]
     dictionary = dictionary_for(curves, sizes[-1], generator)
     sizes = [size for size in sizes if size < dictionary.size] + [dictionary.size]
 
