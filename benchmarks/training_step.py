@@ -59,7 +59,7 @@ def training_step(points: int):
     data = Observations(jnp.zeros((points, 1)), features, values, jnp.ones(values.shape, dtype=bool), shared=True)
     chain = Chain(STEPS, StepSize(1e-2), metropolis=False)
     objective = Contrastive(posterior=chain, prior=chain, precondition=False)
-    settings = Optimisation(averaging=0.0)
+    settings = Optimisation(averaging=0.0).step
     state = start_state(objective, model, GROUPS, settings)
     rates = {name: jnp.asarray(group.rate) for name, group in GROUPS}
     return lambda: jax.block_until_ready(

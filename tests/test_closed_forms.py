@@ -100,6 +100,8 @@ def test_log_evidence_is_in_the_units_of_the_data():
     x = np.linspace(0, 5, 8)
     values = np.cumsum(rng.normal(size=(40, 8)), axis=1)
     small, large = (febm.Curves.from_grid(x, factor * values) for factor in (1.0, 10.0))
-    models = [febm.FEBM(prior="mixture", scaling="standard", random_state=0, progress=False).fit(c) for c in (small, large)]
+    models = [
+        febm.FEBM(prior="mixture", scaling="standard", random_state=0, progress=False).fit(c) for c in (small, large)
+    ]
     difference = models[0].log_evidence(small) - models[1].log_evidence(large)
     np.testing.assert_allclose(difference, 8 * np.log(10), atol=1e-4)

@@ -43,6 +43,9 @@ class Group:
     weight_decay: float = 0.0
 
 
+Groups = tuple[tuple[str, Group], ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class Optimisation:
     """How a model is trained.
@@ -59,6 +62,8 @@ class Optimisation:
         Decay of the running average of the weights; the average is what is scored and kept.
     rescues
         How often training may go back to its best state with halved rates before it stops there.
+    clip
+        Largest norm of a group's gradient.
     """
 
     epochs: int = 500
@@ -68,6 +73,19 @@ class Optimisation:
     averaging: float = 0.99
     rescues: int = 5
     clip: float = 10.0
+
+    @property
+    def step(self) -> "Step":
+        """What of this the compiled epoch depends on."""
+        return Step(self.batch_size, self.averaging, self.clip)
+
+
+class Step(NamedTuple):
+    """How one step is taken: the settings that an epoch is compiled for."""
+
+    batch_size: int
+    averaging: float
+    clip: float
 
 
 class Objective(eqx.Module):
@@ -124,22 +142,21 @@ def train(
     best state with halved rates; after `settings.rescues` such returns it stops there. It does not raise.
     """
     names = tuple(sorted(groups.items()))
-    state = start_state(objective, model, names, settings)
+    state = start_state(objective, model, names, settings.step)
     score_key, key = jax.random.split(key)
     score_of = functools.partial(_score, objective, held_out=held_out, key=score_key)
     best, best_score, best_epoch = state, float(score_of(model)), 0
-    plateaus = {name: _plateau(group, settings) for name, group in groups.items()}
-    plateau_states = {name: plateau.init({}) for name, plateau in plateaus.items()}
+    plateaus = {name: _plateau(group, settings.plateau).init({}) for name, group in names}
     slowdown, rescues = 1.0, 0
     history: list[dict[str, Any]] = [{"epoch": 0, "score": best_score, **watch(model)}]
     start = time.perf_counter()
     with progress.task(settings.epochs) as report:
         for epoch in range(1, settings.epochs + 1):
             rates = {
-                name: jnp.asarray(group.rate * slowdown * plateau_states[name].scale) for name, group in groups.items()
+                name: jnp.asarray(group.rate * slowdown * plateaus[name].scale) for name, group in groups.items()
             }
             epoch_key = jax.random.fold_in(key, epoch)
-            proposal, found = run_epoch(objective, names, settings, state, rates, data, epoch_key)
+            proposal, found = run_epoch(objective, names, settings.step, state, rates, data, epoch_key)
             information = {name: float(value) for name, value in found.items()}
             score = float(score_of(proposal.average))
             reason = _trouble(information, score) or objective.alarm(information)
@@ -157,16 +174,13 @@ def train(
             state = proposal
             if score > best_score:
                 best, best_score, best_epoch = state, score, epoch
-            for name, plateau in plateaus.items():
-                _, plateau_states[name] = plateau.update({}, plateau_states[name], value=-score)
+            plateaus = _watch_plateaus(names, settings.plateau, plateaus, jnp.asarray(-score))
             if epoch - best_epoch >= settings.patience:
                 break
     return Trained(best.average, pd.DataFrame(history))
 
 
-def start_state(
-    objective: Objective, model: Model, groups: tuple[tuple[str, Group], ...], settings: Optimisation
-) -> TrainingState:
+def start_state(objective: Objective, model: Model, groups: Groups, settings: Step) -> TrainingState:
     """The state before the first step."""
     optimiser = _optimiser(objective, model, groups, settings)
     parameters = eqx.filter(model, eqx.is_inexact_array)
@@ -176,8 +190,8 @@ def start_state(
 @eqx.filter_jit
 def run_epoch(
     objective: Objective,
-    groups: tuple[tuple[str, Group], ...],
-    settings: Optimisation,
+    groups: Groups,
+    settings: Step,
     state: TrainingState,
     rates: dict[str, Float[Array, ""]],
     data: Batchable,
@@ -207,7 +221,7 @@ def run_epoch(
         decay = jnp.minimum(settings.averaging, (1 + current.step) / (10 + current.step))
         average = _mix(current.average, model, decay)
         proposal = TrainingState(model, average, optimiser_state, current.step + 1)
-        information = {"loss": loss, "gradient": optax.global_norm(gradient), **information}
+        information = {"loss": loss, "gradient": optax.tree.norm(gradient), **information}
         return eqx.filter(proposal, eqx.is_array), information
 
     end, information = jax.lax.scan(step, dynamic, (order, jax.random.split(key, batches)))
@@ -225,7 +239,7 @@ def _labels(objective: Objective, model: Any) -> PyTree[str]:
 
 
 def _optimiser(
-    objective: Objective, model: Any, groups: tuple[tuple[str, Group], ...], settings: Optimisation
+    objective: Objective, model: Any, groups: Groups, settings: Step
 ) -> optax.GradientTransformationExtraArgs:
     transforms = {
         name: optax.chain(
@@ -240,10 +254,15 @@ def _optimiser(
     return optax.partition({**transforms, FROZEN: optax.set_to_zero()}, lambda parameters: labels)
 
 
-def _plateau(group: Group, settings: Optimisation) -> optax.GradientTransformationExtraArgs:
-    return optax.contrib.reduce_on_plateau(
-        factor=group.factor, patience=settings.plateau, min_scale=min(1.0, group.minimum / group.rate)
-    )
+def _plateau(group: Group, patience: int) -> optax.GradientTransformationExtraArgs:
+    smallest = min(1.0, group.minimum / group.rate)
+    return optax.contrib.reduce_on_plateau(factor=group.factor, patience=patience, min_scale=smallest)
+
+
+@eqx.filter_jit
+def _watch_plateaus(groups: Groups, patience: int, states: dict[str, Any], value: Float[Array, ""]) -> dict[str, Any]:
+    """Optax's plateau schedule of each group, told the newest held-out loss; its `scale` is what we want of it."""
+    return {name: _plateau(group, patience).update({}, states[name], value=value)[1] for name, group in groups}
 
 
 def _mix(average: Any, model: Any, decay: Float[Array, ""]) -> Any:

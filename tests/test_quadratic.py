@@ -1,0 +1,70 @@
+"""The default recipe on the paper's Quadratic data: 200 training curves, seed fixed."""
+
+import numpy as np
+import pytest
+
+import febm
+from febm.datasets import load_quadratic
+
+# Predictive squared error of F-EBM in the paper's table: split, share of the points seen, error.
+PUBLISHED = [
+    ("downsample", 1 / 4, 0.005),
+    ("downsample", 1 / 3, 0.004),
+    ("downsample", 1 / 2, 0.003),
+    ("middle", 1 / 4, 0.044),
+    ("middle", 1 / 2, 0.008),
+    ("middle", 3 / 4, 0.006),
+    ("random", 1 / 4, 0.008),
+    ("random", 1 / 2, 0.005),
+    ("random", 3 / 4, 0.004),
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_quadratic(random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return febm.FEBM(random_state=0, progress=False).fit(data.train)
+
+
+def seen(kind, share, curves, points):
+    """Which points of each curve are the context."""
+    if kind == "downsample":
+        return np.broadcast_to(np.arange(points) % round(1 / share) == 0, (curves, points))
+    if kind == "middle":
+        side = round(points * share / 2)
+        return np.broadcast_to((np.arange(points) < side) | (np.arange(points) >= points - side), (curves, points))
+    order = np.random.default_rng(0).permuted(np.tile(np.arange(points), (curves, 1)), axis=1)
+    return order < round(points * share)
+
+
+@pytest.mark.parametrize(("kind", "share", "published"), PUBLISHED)
+def test_prediction_is_at_least_as_good_as_published(model, data, kind, share, published):
+    x, truth = data.evaluation.to_grid()
+    context = seen(kind, share, *truth.shape[:2])
+    curves = febm.Curves.from_grid(x, np.where(context[..., None], truth, np.nan))
+    error = (model.condition(curves).mean(x) - truth)[..., 0] ** 2
+    assert np.mean([np.mean(row[~mask]) for row, mask in zip(error, context, strict=True)]) <= published
+
+
+@pytest.mark.parametrize("steps", [50, 500])
+def test_both_signs_appear_however_long_the_chain(model, data, steps):
+    """1,000 samples of a fair coin leave 40–60 % less often than once in a billion times."""
+    x, _ = data.train.to_grid()
+    _, values = model.sample(1000, at=x, random_state=0, steps=steps).to_grid()
+    leading = np.polyfit(x, values[..., 0].T, 2)[0]
+    assert 0.4 < np.mean(leading > 0) < 0.6
+    assert np.mean(np.abs(leading) < 0.5) < 0.1
+
+
+def test_data_are_the_quadratics_they_claim_to_be(data):
+    x, values = data.evaluation.to_grid()
+    leading, slope, intercept = np.polyfit(x, values[..., 0].T, 2)
+    np.testing.assert_allclose(leading, data.evaluation.covariates["a"], atol=1e-9)
+    np.testing.assert_allclose(intercept, data.evaluation.covariates["b"], atol=1e-7)
+    np.testing.assert_allclose(slope, 0, atol=1e-9)
+    assert set(np.round(leading)) == {-1.0, 1.0}
+    assert (len(data.train), len(data.evaluation), len(x)) == (200, 200, 30)

@@ -1,0 +1,109 @@
+"""The one training loop: best state by held-out score, rescue, early stop, plateaus."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from febm.training import FROZEN, Group, Objective, Optimisation, train
+
+
+class Line(eqx.Module):
+    """y = slope·x, with a parameter that nobody trains."""
+
+    slope: jax.Array
+    fixed: jax.Array
+
+
+class Points(eqx.Module):
+    """Pairs of numbers."""
+
+    x: jax.Array
+    y: jax.Array
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, index):
+        return Points(self.x[index], self.y[index])
+
+
+class LeastSquares(Objective):
+    """Squared error; from `breaks` steps of size on, the loss is not a number."""
+
+    breaks: float = eqx.field(static=True, default=np.inf)
+
+    def loss(self, model, batch, key):
+        error = jnp.mean((batch.y - model.slope * batch.x - model.fixed) ** 2)
+        return jnp.where(jnp.abs(model.slope) > self.breaks, jnp.nan, error), {"slope": model.slope}
+
+    def score(self, model, held_out, key):
+        return -jnp.mean((held_out.y - model.slope * held_out.x) ** 2)
+
+    def groups(self, model):
+        return Line("slope", FROZEN)
+
+
+@pytest.fixture
+def data():
+    x = jax.random.normal(jax.random.key(0), (200,))
+    points = Points(x, 2.0 * x)
+    return points[:150], points[150:]
+
+
+def run(objective, data, rate=0.05, **settings):
+    options = dict(epochs=60, batch_size=32, averaging=0.5) | settings
+    return train(
+        objective,
+        Line(jnp.zeros(()), jnp.zeros(())),
+        *data,
+        groups={"slope": Group(rate=rate, factor=0.5, minimum=1e-6)},
+        settings=Optimisation(**options),
+        key=jax.random.key(1),
+    )
+
+
+def test_training_finds_the_minimum_and_leaves_frozen_parameters(data):
+    trained = run(LeastSquares(), data)
+    np.testing.assert_allclose(trained.model.slope, 2.0, atol=1e-2)
+    assert trained.model.fixed == 0
+
+
+def test_the_best_held_out_state_is_what_comes_back(data):
+    trained = run(LeastSquares(), data, rate=0.5, epochs=30)
+    score = LeastSquares().score(trained.model, data[1], jax.random.key(0))
+    np.testing.assert_allclose(score, trained.history["score"].max(), atol=1e-9)
+
+
+def test_training_that_diverges_goes_back_slows_down_and_says_so(data):
+    trained = run(LeastSquares(breaks=1.0), data, rate=0.3, rescues=8)
+    assert np.isfinite(trained.model.slope)
+    events = trained.history["event"].dropna()
+    assert len(events) > 0
+    assert "not finite" in events.iloc[0]
+    rates = trained.history["rate_slope"].dropna()
+    assert rates.iloc[-1] < rates.iloc[0]
+
+
+def test_training_that_cannot_be_rescued_stops_at_its_best_state(data):
+    trained = run(LeastSquares(breaks=-1.0), data, rescues=2)
+    assert trained.model.slope == 0
+    assert len(trained.history) == 1 + 3
+
+
+def test_training_stops_early_and_reduces_rates_when_the_score_stands_still(data):
+    trained = run(LeastSquares(), data, epochs=500, patience=20, plateau=3)
+    assert len(trained.history) < 400
+    rates = trained.history["rate_slope"].dropna()
+    assert rates.iloc[-1] <= rates.iloc[0] / 4
+
+
+def test_fewer_curves_than_a_batch_are_one_batch(data):
+    trained = run(LeastSquares(), (data[0][:7], data[1]), batch_size=64, epochs=200)
+    np.testing.assert_allclose(trained.model.slope, 2.0, atol=0.05)
+
+
+def test_same_key_gives_the_same_training(data):
+    one, other = (run(LeastSquares(), data, epochs=5).history.drop(columns="seconds") for _ in range(2))
+    assert one.equals(other)
