@@ -1,11 +1,16 @@
 """Generative models of functions: new curves, missing parts with honest uncertainty, any resolution."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from febm._version import __version__
-from febm.curves import Curves
-from febm.errors import FebmError, FormatError, NotFittedError
-from febm.models import FEBM, Posterior, Process
-from febm.scaling import Scaling
-from febm.storage import load
+
+if TYPE_CHECKING:
+    from febm.curves import Curves
+    from febm.errors import FebmError, FormatError, NotFittedError
+    from febm.models import FEBM, Posterior, Process
+    from febm.scaling import Scaling
+    from febm.storage import load
 
 __all__ = [
     "FEBM",
@@ -19,3 +24,33 @@ __all__ = [
     "__version__",
     "load",
 ]
+
+# Where each public name lives. It is imported when first asked for, so that the command line need not wait for JAX.
+_HOMES = {
+    "Curves": "febm.curves",
+    "FEBM": "febm.models",
+    "FebmError": "febm.errors",
+    "FormatError": "febm.errors",
+    "NotFittedError": "febm.errors",
+    "Posterior": "febm.models",
+    "Process": "febm.models",
+    "Scaling": "febm.scaling",
+    "load": "febm.storage",
+}
+
+
+# Rooms with public names of their own, reached as `febm.kernels.Matern52` without an import of their own.
+_ROOMS = ("basis", "datasets", "kernels", "likelihoods", "models", "plotting", "priors")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"febm.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'febm' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_ROOMS})

@@ -33,6 +33,10 @@ class Projection(NamedTuple):
         """Number of basis functions."""
         return self.moment.shape[1]
 
+    def truncate(self, rank: int) -> "Projection":
+        """The statistics on the first `rank` basis functions."""
+        return self._replace(gram=self.gram[:, :rank, :rank], moment=self.moment[:, :rank])
+
 
 class Information(NamedTuple):
     """The likelihood of the leading coordinates, and what it says of the tail given them."""

@@ -29,6 +29,11 @@ from febm.training import Group, Optimisation, train
 
 # Outputs have unit variance: less noise than this is below what float64 algebra on them can tell from none.
 NOISE_RANGE = (1e-8, 1.0)
+# A component with fewer curves has no covariance to speak of.
+CURVES_PER_COMPONENT = 5
+
+# Fits the base measure of the leading coordinates to curves whose noise variance is given.
+Base = Callable[[Projection, float], Mixture]
 
 
 class Fold(NamedTuple):
@@ -37,93 +42,102 @@ class Fold(NamedTuple):
     fitted: Projection
     held_out: Projection
 
+    def truncate(self, rank: int) -> "Fold":
+        """The same curves on the first `rank` basis functions."""
+        return Fold(self.fitted.truncate(rank), self.held_out.truncate(rank))
+
 
 @dataclasses.dataclass(frozen=True)
 class BaseSearch:
-    """The base measures that are tried; a single value in a tuple fixes it."""
+    """The base measures that are tried; one value in a tuple fixes it, no components leave the standard normal."""
 
+    ranks: tuple[int, ...]
     leading: tuple[int, ...] = (6, 10, 16)
     components: tuple[int, ...] = (1, 2, 4, 8, 16)
     shrinkages: tuple[Shrinkage, ...] = (Shrinkage(10.0, 1e-2), Shrinkage(10.0, 1e-4))
 
 
 class BaseChoice(NamedTuple):
-    """The base measure that held-out curves prefer, and by how much."""
+    """The base measure that held-out curves prefer."""
 
+    rank: int
     noise_variance: float
     leading: int
     components: int
     shrinkage: Shrinkage
     evidence: float  # held-out nats per curve
-    gaussian_evidence: float  # the same for one standard normal component
+    gaussian_evidence: float  # the same for standard normal coordinates
 
 
 @dataclasses.dataclass(frozen=True)
 class TiltTraining:
-    """The energy network and how it is trained."""
+    """The energy network and how it is trained.
+
+    The strong weight decay is what lets hundreds of curves teach a network: with a hundredth of it the held-out gain
+    of the tilt was a third on real data (pedestrian counts, electricity demand), and gone after a few epochs.
+    """
 
     width: int = 64
     depth: int = 3
     activation: str = "silu"
-    steps: int = 2000
-    patience: int = 250
+    steps: int = 3000
+    patience: int = 500
     posterior_draws: int = 16
     proposals: int = 4096
-    group: Group = Group(rate=1e-3, factor=0.5, minimum=1e-5, weight_decay=1e-2)
+    group: Group = Group(rate=1e-3, factor=0.5, minimum=1e-5, weight_decay=1.0)
 
 
-def choose_noise(
-    folds: Sequence[Fold], prior: Callable[[Projection, float], Mixture], start: float | None = None
-) -> float:
-    """The noise variance with the largest held-out evidence."""
+def choose_noise(folds: Sequence[Fold], base: Base, around: float | None = None) -> tuple[float, float]:
+    """The noise variance with the largest held-out evidence, near `around` if that is given, and the evidence."""
 
     def loss(log_variance: float) -> float:
-        variance = float(np.exp(log_variance))
-        return -_mean_evidence(folds, lambda fold: (prior(fold.fitted, variance), variance))
+        return -float(np.mean(_evidence(folds, base, float(np.exp(log_variance)))))
 
-    low, high = np.log(NOISE_RANGE) if start is None else np.log(start) + np.array([-2.0, 2.0])
+    limits = np.log(NOISE_RANGE)
+    low, high = limits if around is None else np.clip(np.log(around) + np.array([-2.0, 2.0]), *limits)
     grid = np.linspace(low, high, 9)
     values = [loss(value) for value in grid]
     best = int(np.argmin(values))
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.05})
-    best_value = found.x if found.fun < values[best] else grid[best]
-    return float(np.clip(np.exp(best_value), *NOISE_RANGE))
+    value, at = min((found.fun, found.x), (values[best], grid[best]))
+    return float(np.exp(at)), -float(value)
 
 
 def choose_base(folds: Sequence[Fold], search: BaseSearch, noise_variance: float | None = None) -> BaseChoice:
-    """Choose noise, leading coordinates and components by held-out evidence; `noise_variance` fixes the noise."""
-    rank = min(fold.fitted.rank for fold in folds)
-    smallest = min(len(fold.fitted.size) for fold in folds)
-    standard = lambda fitted, variance: Mixture.standard_normal(min(rank, search.leading[0]))  # noqa: E731
-    variance = choose_noise(folds, standard) if noise_variance is None else noise_variance
-    gaussian = _mean_evidence(folds, lambda fold: (standard(fold.fitted, variance), variance))
-    choices = []
-    for leading in sorted({min(rank, wanted) for wanted in search.leading}):
-        observed = [conjugate.information(fold.fitted, variance, leading) for fold in folds]
-        judged = [conjugate.information(fold.held_out, variance, leading) for fold in folds]
-        for components, shrinkage in itertools.product(search.components, search.shrinkages):
-            # A component needs several curves to have a covariance of its own.
-            if components > 1 and components * 5 > smallest:
-                continue
-            evidence = [
-                conjugate.condition(fit_mixture(fitted, components, shrinkage=shrinkage), held_out).log_evidence
-                for fitted, held_out in zip(observed, judged, strict=True)
-            ]
-            score = float(np.mean(np.concatenate(evidence)))
-            choices.append(BaseChoice(variance, leading, components, shrinkage, score, gaussian))
-    best = max(choices, key=lambda choice: choice.evidence)
+    """Choose rank, noise, leading coordinates and components by held-out evidence; `noise_variance` fixes the noise."""
+    ranks = sorted({min(rank, *(fold.fitted.rank for fold in folds)) for rank in search.ranks})
+    tried = [_standard(folds, rank, noise_variance) for rank in ranks]
+    gaussian, variance, rank = max(tried)
+    folds = [fold.truncate(rank) for fold in folds]
+    leading = sorted({min(rank, wanted) for wanted in search.leading})
+    plain = BaseChoice(rank, variance, leading[0], 1, search.shrinkages[0], gaussian, gaussian)
+    if not search.components:
+        return plain
+    choice = _simplest(
+        [
+            (plain._replace(leading=r, components=k, shrinkage=s), _evidence(folds, _mixture(r, k, s), variance))
+            for r, k, s in itertools.product(leading, _affordable(folds, search.components), search.shrinkages)
+        ]
+    )
     if noise_variance is None:
-        variance = choose_noise(folds, lambda fitted, value: _fit(fitted, value, best), start=variance)
-        refined = _mean_evidence(folds, lambda fold: (_fit(fold.fitted, variance, best), variance))
-        if refined > best.evidence:
-            best = best._replace(noise_variance=variance, evidence=refined)
-    return best
+        base = _mixture(choice.leading, choice.components, choice.shrinkage)
+        refined, evidence = choose_noise(folds, base, around=variance)
+        if evidence > choice.evidence:
+            choice = choice._replace(noise_variance=refined, evidence=evidence)
+    return choice
+
+
+def ladder(rank: int) -> tuple[int, ...]:
+    """Ranks worth trying up to `rank`, each about a third more than the one before."""
+    steps = np.unique(np.round(1.3 ** np.arange(100)).astype(int))
+    return (*steps[steps < rank].tolist(), rank)
 
 
 def fit_base(projection: Projection, choice: BaseChoice) -> MixturePrior:
     """The chosen base measure, fitted to all curves."""
-    return as_prior(_fit(projection, choice.noise_variance, choice), projection.rank)
+    base = _mixture(choice.leading, choice.components, choice.shrinkage)
+    return as_prior(base(projection, choice.noise_variance), projection.rank)
 
 
 def as_prior(mixture: Mixture, dim: int) -> MixturePrior:
@@ -179,16 +193,52 @@ def fit_tilt(
     return TiltedPrior(base, trained.model, log_normaliser), trained.history
 
 
-def _fit(projection: Projection, noise_variance: float, choice: BaseChoice) -> Mixture:
-    observed = conjugate.information(projection, noise_variance, choice.leading)
-    return fit_mixture(observed, choice.components, shrinkage=choice.shrinkage)
+def _standard(folds: Sequence[Fold], rank: int, noise_variance: float | None) -> tuple[float, float, int]:
+    """Held-out evidence and noise of `rank` standard normal coordinates."""
+    part = [fold.truncate(rank) for fold in folds]
+    base = lambda *_: Mixture.standard_normal(1)  # noqa: E731
+    if noise_variance is not None:
+        return float(np.mean(_evidence(part, base, noise_variance))), noise_variance, rank
+    variance, evidence = choose_noise(part, base)
+    return evidence, variance, rank
 
 
-def _mean_evidence(folds: Sequence[Fold], model: Callable[[Fold], tuple[Mixture, float]]) -> float:
-    """Held-out evidence in nats per curve, over all folds."""
-    evidence = []
+def _mixture(leading: int, components: int, shrinkage: Shrinkage) -> Base:
+    def fitted(projection: Projection, variance: float) -> Mixture:
+        observed = conjugate.information(projection, variance, leading)
+        return fit_mixture(observed, components, shrinkage=shrinkage)
+
+    return fitted
+
+
+def _affordable(folds: Sequence[Fold], components: tuple[int, ...]) -> list[int]:
+    """Numbers of components with at least `CURVES_PER_COMPONENT` curves for each; one is always possible."""
+    curves = min(len(fold.fitted.size) for fold in folds)
+    return [number for number in components if number * CURVES_PER_COMPONENT <= curves] or [1]
+
+
+def _simplest(tried: list[tuple[BaseChoice, np.ndarray]]) -> BaseChoice:
+    """The fewest components whose evidence is within one standard error of the best, pair by pair.
+
+    What a few components leave unsaid the tilt can say; components that held-out curves hardly ask for only stand
+    in its way.
+    """
+    best = max((evidence for _, evidence in tried), key=np.mean)
+
+    def within(evidence: np.ndarray) -> bool:
+        loss = best - evidence
+        return float(np.mean(loss)) <= float(np.std(loss)) / np.sqrt(len(loss))
+
+    close = [(choice, float(np.mean(evidence))) for choice, evidence in tried if within(evidence)]
+    choice, evidence = min(close, key=lambda pair: (pair[0].components, -pair[1]))
+    return choice._replace(evidence=evidence)
+
+
+def _evidence(folds: Sequence[Fold], base: Base, variance: float) -> np.ndarray:
+    """The log evidence of every held-out curve, fold after fold."""
+    parts = []
     for fold in folds:
-        mixture, variance = model(fold)
+        mixture = base(fold.fitted, variance)
         observed = conjugate.information(fold.held_out, variance, mixture.leading)
-        evidence.append(conjugate.condition(mixture, observed).log_evidence)
-    return float(np.mean(np.concatenate(evidence)))
+        parts.append(conjugate.condition(mixture, observed).log_evidence)
+    return np.concatenate(parts)

@@ -152,9 +152,7 @@ def train(
     start = time.perf_counter()
     with progress.task(settings.epochs) as report:
         for epoch in range(1, settings.epochs + 1):
-            rates = {
-                name: jnp.asarray(group.rate * slowdown * plateaus[name].scale) for name, group in groups.items()
-            }
+            rates = {name: jnp.asarray(group.rate * slowdown * plateaus[name].scale) for name, group in groups.items()}
             epoch_key = jax.random.fold_in(key, epoch)
             proposal, found = run_epoch(objective, names, settings.step, state, rates, data, epoch_key)
             information = {name: float(value) for name, value in found.items()}

@@ -44,7 +44,8 @@ class FEBM(Process):
         A kernel (in the units of the scaled inputs), or a name such as "matern52", whose hyper-parameters are
         then fitted.
     rank
-        Number of basis functions, or the share of variance they explain; None leaves it to the basis.
+        Number of basis functions, or the share of variance they explain; None: what held-out curves support of an
+        empirical basis, and what a kernel's basis needs to be the kernel.
     latent_dim
         Length of z; None: the rank of the basis, for an "mlp" generator 20.
     prior
@@ -267,6 +268,10 @@ class FEBM(Process):
             tilt=self.tilt,
             effort=self.effort,
             validation=self.validation,
+            choose_rank=isinstance(self.basis, str)
+            and self.kernel is None
+            and self.rank is None
+            and self.latent_dim is None,
         )
         return plan, training
 

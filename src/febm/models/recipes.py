@@ -43,26 +43,26 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     """Linear generator and Gaussian noise: base by held-out evidence, tilt by importance-sampled likelihood."""
     basis_key, fold_key, tilt_key = jax.random.split(key, 3)
     basis = plan.basis.fit(curves, key=basis_key)
-    latent = min(plan.latent_dim or basis.rank, basis.rank)
-    projection = project(observe(basis, curves), latent)
+    largest = min(plan.latent_dim or basis.rank, basis.rank)
     splits = _splits(len(curves), plan.validation, fold_key)
     folds = [
-        _fold(plan.basis, curves, held_out, latent, jax.random.fold_in(basis_key, i))
+        _fold(plan.basis, curves, held_out, largest, jax.random.fold_in(basis_key, i))
         for i, held_out in enumerate(splits)
     ]
     likelihood = plan.likelihood
     assert isinstance(likelihood, Gaussian)
     fixed = float(likelihood.variance) if likelihood.fixed else None
-    choice = tilting.choose_base(folds, _search(plan, latent), fixed)
+    choice = tilting.choose_base(folds, _search(plan, largest), fixed)
+    projection = project(observe(basis, curves), choice.rank)
     likelihood = likelihood if fixed else likelihood.with_scale(np.sqrt(choice.noise_variance))
-    base: Reference = GaussianPrior(latent)
-    if plan.prior == "mixture" or (plan.prior == "tilted" and plan.base != "gaussian"):
+    base: Reference = GaussianPrior(choice.rank)
+    if plan.has_mixture:
         base = tilting.fit_base(projection, choice)
     summary = {"epoch": 0, "score": 0.0, "evidence": choice.evidence, "noise": np.sqrt(choice.noise_variance)}
     prior: Prior = base
     history = pd.DataFrame([summary])
     if plan.prior == "tilted":
-        leading = leading_mixture(base) if plan.base != "gaussian" else Mixture.standard_normal(choice.leading)
+        leading = leading_mixture(base) if plan.has_mixture else Mixture.standard_normal(choice.leading)
         prior, history = tilting.fit_tilt(
             base,
             leading,
@@ -74,7 +74,7 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
             progress=progress,
         )
         history = history.assign(evidence=choice.evidence + history["score"], noise=summary["noise"])
-    return Fitted(basis, LatentModel(LinearGenerator(latent, basis.rank), prior, likelihood), history)
+    return Fitted(basis, LatentModel(LinearGenerator(choice.rank, basis.rank), prior, likelihood), history)
 
 
 def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
@@ -130,7 +130,7 @@ def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> Laten
         if isinstance(likelihood, Gaussian | StudentT) and not likelihood.fixed:
             likelihood = likelihood.with_scale(_linear_noise(basis, curves, latent))
     base: Reference = GaussianPrior(latent)
-    if plan.prior == "mixture" or (plan.prior == "tilted" and plan.base == "mixture"):
+    if plan.has_mixture:
         if plan.generator == "mlp":
             raise ValueError("FEBM: a mixture base needs generator='linear' or 'residual', whose latents are scores.")
         base = _mixture_base(plan, basis, curves, latent)
@@ -148,24 +148,23 @@ def _linear_noise(basis: Basis, curves: Curves, latent: int) -> float:
     """The noise scale with the largest evidence under the linear model."""
     projection = project(observe(basis, curves), latent)
     fold = Fold(projection, projection)
-    return float(np.sqrt(tilting.choose_noise([fold], lambda *_: Mixture.standard_normal(1))))
+    variance, _ = tilting.choose_noise([fold], lambda *_: Mixture.standard_normal(1))
+    return float(np.sqrt(variance))
 
 
 def _mixture_base(plan: Plan, basis: Basis, curves: Curves, latent: int) -> Reference:
     """A mixture on the scores that the linear model gives the curves."""
     projection = project(observe(basis, curves), latent)
     fold = Fold(projection, projection)
-    search = BaseSearch(leading=(min(latent, TAME_ENERGY),), components=(plan.components or 4,))
+    search = BaseSearch((latent,), leading=(TAME_ENERGY,), components=(plan.components or 4,))
     return tilting.fit_base(projection, tilting.choose_base([fold], search))
 
 
-def _search(plan: Plan, latent: int) -> BaseSearch:
-    search = BaseSearch()
-    leading = (plan.energy_dim,) if plan.energy_dim else search.leading
-    components = (plan.components,) if plan.components else search.components
-    if plan.prior == "gaussian" or (plan.prior == "tilted" and plan.base == "gaussian"):
-        components = (1,)
-    return BaseSearch(tuple(min(latent, size) for size in leading), components, search.shrinkages)
+def _search(plan: Plan, largest: int) -> BaseSearch:
+    ranks = tilting.ladder(largest) if plan.choose_rank else (largest,)
+    leading = (plan.energy_dim,) if plan.energy_dim else BaseSearch.leading
+    components = (plan.components,) if plan.components else BaseSearch.components
+    return BaseSearch(ranks, leading, components if plan.has_mixture else ())
 
 
 def _splits(count: int, validation: float, key: PRNGKeyArray) -> list[np.ndarray]:

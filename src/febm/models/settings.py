@@ -5,7 +5,6 @@ from typing import Any
 
 from febm.basis import Basis, KarhunenLoeve, RandomFourier
 from febm.inference import Effort
-from febm.kernels import Matern32
 from febm.langevin import Chain, StepSize
 from febm.likelihoods import Likelihood
 from febm.scaling import Scaling
@@ -56,6 +55,12 @@ class Plan:
     tilt: TiltTraining
     effort: Effort
     validation: float
+    choose_rank: bool  # by held-out evidence, up to the rank of the basis
+
+    @property
+    def has_mixture(self) -> bool:
+        """Whether the base measure is a mixture."""
+        return self.prior == "mixture" or (self.prior == "tilted" and self.base == "mixture")
 
 
 def check_choice(owner: str, name: str, value: Any, allowed: tuple[str, ...]) -> None:
@@ -66,10 +71,14 @@ def check_choice(owner: str, name: str, value: Any, allowed: tuple[str, ...]) ->
 
 
 def _paper(step_size: StepSize, latent_dim: int, scaling: Scaling, rank: int) -> dict[str, Any]:
-    """Appendix C of the paper, for data on `rank` points a curve."""
+    """Appendix C of the paper, for data on `rank` points a curve.
+
+    It names a Matérn kernel but neither its smoothness nor its length: 5/2, and what the marginal likelihood says, as
+    for the Gaussian process beside it.
+    """
     chain = Chain(100, step_size, metropolis=False)
     return {
-        "basis": KarhunenLoeve(Matern32(0.1), rank=rank, interpolation="ridge"),
+        "basis": KarhunenLoeve("matern52", rank=rank, interpolation="ridge"),
         "latent_dim": latent_dim,
         "prior": "tilted",
         "base": "gaussian",
