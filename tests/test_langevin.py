@@ -43,6 +43,13 @@ def test_plain_step_has_drift_and_noise_as_a_pair():
     assert abs(float(jnp.var(ends)) - 0.2) < 5 * 0.2 * np.sqrt(2 / 20_000)
 
 
+def test_plain_chain_survives_a_density_that_is_too_steep_for_its_step():
+    """With h·curvature = 1000 a plain step would double the error a thousandfold at every step."""
+    chain = Chain(200, StepSize(0.1))
+    end, _ = run_chain(lambda z: -0.5e4 * jnp.sum(z**2), jnp.full(3, 5.0), chain=chain, key=jax.random.key(0))
+    assert float(jnp.max(jnp.abs(end))) < 5
+
+
 def test_acceptance_of_a_corrected_chain_is_reported():
     chain = Chain(50, StepSize(50.0), metropolis=True)
     _, info = run_chain(log_density, jnp.zeros(2), chain=chain, key=jax.random.key(2))

@@ -83,10 +83,10 @@ class Contrastive(Objective):
         return jnp.sum(jnp.where(hidden, predictive, 0.0)) / jnp.maximum(jnp.sum(hidden), 1)
 
     def groups(self, model: LatentModel) -> PyTree[str]:
-        """The paper's two groups: θ_gen (generator and likelihood) and θ_prior (the energy)."""
+        """The paper's θ_gen and θ_prior (the energy), with the noise in a group of its own."""
         labels = jax.tree.map(lambda _: FROZEN, model)
         labels = eqx.tree_at(lambda tree: tree.generator, labels, _label(model.generator, "generator"))
-        labels = eqx.tree_at(lambda tree: tree.likelihood, labels, _label(model.likelihood, "generator"))
+        labels = eqx.tree_at(lambda tree: tree.likelihood, labels, _label(model.likelihood, "noise"))
         if isinstance(model.prior, EnergyPrior | TiltedPrior):
             energy = _label(model.prior.energy, "prior")
             labels = eqx.tree_at(lambda tree: tree.prior.energy, labels, energy)

@@ -1,4 +1,4 @@
-"""Langevin chains over the latent space: z' = z + h·P∇log p(z) + √(2h)·P^½ ε, plain or Metropolis-corrected.
+"""Langevin chains over the latent space: z' = z + h·P∇log p(z) + √(2h)·P^½ ε, tamed or Metropolis-corrected.
 
 The preconditioner P is a change of variables z = centre + factor·u, P = factor·factorᵀ: drift and noise are a true
 pair in u, so the same BlackJAX kernel serves every geometry.
@@ -58,6 +58,16 @@ class ChainInfo(NamedTuple):
     log_density: Float[Array, ""]
 
 
+def tamed(drift: Float[Array, " latent"]) -> Float[Array, " latent"]:
+    """The drift of one step, kept from exploding: d / (1 + ‖d‖), nothing where it is not finite.
+
+    The tamed unadjusted Langevin algorithm (Brosse, Durmus, Moulines & Sabanis, 2019): the same limit for small steps,
+    and no blow-up where the density is steeper than the step size can follow.
+    """
+    drift = jnp.where(jnp.isfinite(drift), drift, 0.0)
+    return drift / (1 + jnp.linalg.norm(drift))
+
+
 def run_chain(
     log_density: LogDensity,
     start: Float[Array, " latent"],
@@ -87,7 +97,7 @@ def run_chain(
             step_key, size = inputs
             value, slope = gradient(position)
             noise = jax.random.normal(step_key, position.shape, position.dtype)
-            return position + size * slope + jnp.sqrt(2 * size) * noise, value
+            return position + tamed(size * slope) + jnp.sqrt(2 * size) * noise, value
 
         end, values = jax.lax.scan(plain, start, (keys, sizes))
         acceptance, value = jnp.ones(()), values[-1]

@@ -96,7 +96,11 @@ def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progr
         model,
         observed[np.flatnonzero(~held_out)],
         observed[np.flatnonzero(held_out)],
-        groups={"generator": plan.langevin.generator_group, "prior": plan.langevin.prior_group},
+        groups={
+            "generator": plan.langevin.generator_group,
+            "noise": plan.langevin.noise_group,
+            "prior": plan.langevin.prior_group,
+        },
         settings=plan.optimisation,
         key=train_key,
         progress=progress,
@@ -120,6 +124,7 @@ def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> Laten
     if plan.generator == "mlp":
         latent = plan.latent_dim or MLP_LATENT
         generator = NetworkGenerator(network(latent, basis.rank, key=generator_key))
+        noise = 0.5 * np.nanstd(curves.y)  # a network that knows nothing yet leaves most of the spread to the noise
     else:
         latent = min(plan.latent_dim or basis.rank, basis.rank)
         generator = LinearGenerator(latent, basis.rank)
@@ -127,8 +132,9 @@ def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> Laten
             seen = min(plan.energy_dim or TAME_ENERGY, latent)
             residual = network(seen, seen, zero_last=True, key=generator_key)
             generator = ResidualGenerator(residual, basis.rank, leading=seen, latent_dim=latent)
-        if isinstance(likelihood, Gaussian | StudentT) and not likelihood.fixed:
-            likelihood = likelihood.with_scale(_linear_noise(basis, curves, latent))
+        noise = _linear_noise(basis, curves, latent)
+    if isinstance(likelihood, Gaussian | StudentT) and not likelihood.fixed:
+        likelihood = likelihood.with_scale(max(float(noise), np.sqrt(tilting.NOISE_RANGE[0])))
     base: Reference = GaussianPrior(latent)
     if plan.has_mixture:
         if plan.generator == "mlp":
