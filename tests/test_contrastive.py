@@ -122,5 +122,5 @@ def test_alarm_names_chains_that_stand_still_and_energies_that_run_away():
     chain = Chain(5, StepSize(0.1), metropolis=True)
     objective = Contrastive(posterior=chain, prior=chain, precondition=False)
     assert "accept" in objective.alarm({"acceptance": 0.6, "prior_acceptance": 0.01})
-    assert "energy" in objective.alarm({"energy_posterior": -150.0, "energy_prior": 3.0})
+    assert "energy" in objective.alarm({"energy_posterior": -1500.0, "energy_prior": 3.0})
     assert objective.alarm({"acceptance": 0.6, "energy_posterior": 1.0, "energy_prior": 0.0}) is None

@@ -22,7 +22,7 @@ from febm.training import FROZEN, Information, Objective
 # Below this acceptance a Metropolis-corrected chain stands still, and what it hands to the loss is where it started.
 LEAST_ACCEPTANCE = 0.05
 # The energy is a correction of the base in nats; one that reaches this size no longer corrects but replaces it.
-LARGEST_ENERGY = 100.0
+LARGEST_ENERGY = 1000.0
 
 
 class Contrastive(Objective):
