@@ -104,7 +104,7 @@ def test_masked_values_can_hold_anything_and_reach_no_gradient(model, observed):
 
 def test_linear_geometry_is_the_posterior_of_the_linear_model(model, observed):
     curve = Observations(observed.mean, observed.features, observed.values[0], observed.mask[0], shared=True)
-    geometry = linear_geometry(model, curve)
+    geometry = linear_geometry(model, curve, jax.random.key(0))
     seen = np.array(observed.mask[0, :, 0])
     phi, y = np.array(observed.features[seen, 0], float), np.array(observed.values[0, seen, 0], float)
     system = np.eye(RANK) + phi.T @ phi / 0.25
@@ -115,7 +115,7 @@ def test_linear_geometry_is_the_posterior_of_the_linear_model(model, observed):
 def test_linear_geometry_has_no_meaning_for_a_network_generator(observed):
     network = ResidualMLP(3, RANK, width=8, key=jax.random.key(0))
     model = LatentModel(NetworkGenerator(network), GaussianPrior(3), Gaussian())
-    assert linear_geometry(model, observed) is None
+    assert linear_geometry(model, observed, jax.random.key(0)) is None
 
 
 def test_alarm_names_chains_that_stand_still_and_energies_that_run_away():

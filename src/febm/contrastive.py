@@ -108,7 +108,8 @@ class Contrastive(Objective):
         start = jax.random.normal(start_key, (len(observed), model.generator.latent_dim))
 
         def draw(curve, start, key):
-            geometry = linear_geometry(model, curve) if self.precondition else None
+            centre_key, key = jax.random.split(key)
+            geometry = linear_geometry(model, curve, centre_key) if self.precondition else None
             log_density = lambda z: model.log_joint(z, curve)  # noqa: E731
             return run_chain(log_density, start, chain=self.posterior, geometry=geometry, key=key)
 
@@ -127,11 +128,13 @@ class Contrastive(Objective):
         return jax.vmap(draw)(start, jax.random.split(key, count))
 
 
-def linear_geometry(model: LatentModel, curve: Observations) -> Affine | None:
-    """The posterior of the linear model w = z ~ N(0, I) as a change of variables; None where it has no meaning.
+def linear_geometry(model: LatentModel, curve: Observations, key: PRNGKeyArray) -> Affine | None:
+    """The posterior of the linear model w = z ~ N(μ, W) as a change of variables; None where it has no meaning.
 
-    With A = I + ΦᵀΦ/σ² it is N(A⁻¹Φᵀ(y − m)/σ², A⁻¹): where the generator is close to linear a chain in these
-    coordinates sees a density close to N(0, I), however small the noise.
+    W is the covariance within components of the reference measure, μ the mean of one of them, drawn by how well it
+    explains the curve. With A = W⁻¹ + ΦᵀΦ/σ² the posterior is N(A⁻¹b, A⁻¹), b = W⁻¹μ + Φᵀ(y − m)/σ²: where the
+    generator is close to linear a chain in these coordinates sees a density close to N(0, I) within a mode, however
+    small the noise.
     """
     if isinstance(model.generator, NetworkGenerator) or not isinstance(model.likelihood, Gaussian | StudentT):
         return None
@@ -139,12 +142,16 @@ def linear_geometry(model: LatentModel, curve: Observations) -> Affine | None:
     mask = curve.mask.reshape(-1)
     features = jnp.where(mask[:, None], curve.features.reshape(mask.size, -1)[:, :latent], 0.0)
     residual = jnp.where(mask, (curve.values - curve.mean).reshape(-1), 0.0)
-    scale = model.likelihood.scale
-    system = jnp.eye(latent) + (features / scale).T @ (features / scale)
+    scale, reference = model.likelihood.scale, model.prior.reference
+    system = reference.within_precision + (features / scale).T @ (features / scale)
     factor = jnp.linalg.cholesky(system)
-    centre = jax.scipy.linalg.cho_solve((factor, True), features.T @ residual / scale**2)
+    log_weights, means = reference.components
+    prior_pull = means @ reference.within_precision
+    pull = prior_pull + features.T @ residual / scale**2
     root = jax.scipy.linalg.solve_triangular(factor, jnp.eye(latent), lower=True).T
-    return Affine(centre, root)
+    log_evidence = 0.5 * jnp.sum((pull @ root) ** 2, axis=1) - 0.5 * jnp.sum(prior_pull * means, axis=1)
+    chosen = jax.random.categorical(key, log_weights + log_evidence)
+    return Affine(root @ (root.T @ pull[chosen]), root)
 
 
 def _label(tree: PyTree, name: str) -> PyTree[str]:

@@ -67,8 +67,7 @@ def infer(
     key: PRNGKeyArray,
 ) -> LatentPosterior:
     """The posterior of every observed curve; `observed` comes in float64."""
-    if method == "auto":
-        method = "exact" if model.is_conjugate else "smc"
+    method = settle(method, model)
     if method == "exact":
         return exact(model, observed, effort=effort, key=key)
     single = observed.single_precision()
@@ -89,6 +88,16 @@ def infer(
     sampled = _chains(model, single, effort, keys, method)
     diagnostics = {"acceptance": sampled.acceptance, **_convergence(sampled.draws)}
     return _collect(sampled.draws.reshape(len(observed), -1, sampled.draws.shape[-1]), None, diagnostics)
+
+
+def settle(method: Method, model: LatentModel) -> Method:
+    """What "auto" means for `model`: exact where its base conditions in closed form, else tempering."""
+    if method == "exact" and not model.is_conjugate:
+        raise ValueError(
+            "inference='exact' needs generator='linear', likelihood='gaussian' and a Gaussian or mixture base; "
+            "use inference='auto'."
+        )
+    return ("exact" if model.is_conjugate else "smc") if method == "auto" else method
 
 
 def exact(model: LatentModel, observed: Observations, *, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
@@ -222,7 +231,9 @@ def _chains(
     draws = -(-effort.draws // effort.chains)
 
     def one(curve, key):
-        geometry = linear_geometry(model, curve) or Affine(jnp.zeros(model.generator.latent_dim))
+        def geometry(key):
+            return linear_geometry(model, curve, key) or Affine(jnp.zeros(model.generator.latent_dim))
+
         log_density = lambda z: model.log_joint(z, curve)  # noqa: E731
         common = dict(chains=effort.chains, warmup=effort.warmup, draws=draws, key=key)
         if method == "mala":

@@ -10,6 +10,7 @@ from math import log, pi
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -50,6 +51,16 @@ class Reference(Prior):
         """`n` independent draws."""
 
     @property
+    @abstractmethod
+    def components(self) -> tuple[Float[Array, " components"], Float[Array, "components dim"]]:
+        """Log-weights and means of the components."""
+
+    @property
+    @abstractmethod
+    def within_precision(self) -> Float[Array, "dim dim"]:
+        """The inverse of the covariance within components, pooled over them."""
+
+    @property
     def reference(self) -> "Reference":
         """The prior itself."""
         return self
@@ -83,6 +94,16 @@ class GaussianPrior(Reference):
     def sample(self, key: PRNGKeyArray, n: int) -> Float[Array, "n dim"]:
         """`n` independent draws."""
         return self.scale * jax.random.normal(key, (n, self.dim), jnp.float32)
+
+    @property
+    def components(self) -> tuple[Float[Array, " components"], Float[Array, "components dim"]]:
+        """One component at zero."""
+        return jnp.zeros(1, jnp.float32), jnp.zeros((1, self.dim), jnp.float32)
+
+    @property
+    def within_precision(self) -> Float[Array, "dim dim"]:
+        """I / scale²."""
+        return jnp.eye(self.dim, dtype=jnp.float32) / self.scale**2
 
 
 class MixturePrior(Reference):
@@ -153,6 +174,18 @@ class MixturePrior(Reference):
         head, tail = noise[:, : self.leading], noise[:, self.leading :]
         head = self.means[component] + jnp.einsum("nij,nj->ni", self.factors[component], head)
         return jnp.concatenate([head, tail], axis=1)
+
+    @property
+    def components(self) -> tuple[Float[Array, " components"], Float[Array, "components dim"]]:
+        """Log-weights, and means followed by zeros."""
+        return self.log_weights, jnp.pad(self.means, ((0, 0), (0, self.dim - self.leading)))
+
+    @property
+    def within_precision(self) -> Float[Array, "dim dim"]:
+        """The inverse of Σₖ πₖ LₖLₖᵀ on the leading coordinates, the identity on the rest."""
+        pooled = jnp.einsum("k,kij,klj->il", jax.nn.softmax(self.log_weights), self.factors, self.factors)
+        rest = jnp.eye(self.dim - self.leading, dtype=jnp.float32)
+        return jax.scipy.linalg.block_diag(jnp.linalg.inv(pooled), rest)
 
 
 class Energy(eqx.Module):

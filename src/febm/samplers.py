@@ -18,6 +18,10 @@ HMC_ACCEPTANCE = 0.651
 LEAPFROGS = 5
 
 
+# Where a chain lives: a change of variables, drawn anew for every chain so that chains start in different modes.
+Geometry = Callable[[PRNGKeyArray], Affine]
+
+
 class Sampled(NamedTuple):
     """Draws of several chains, in chain order, and what the sampler says of them."""
 
@@ -37,7 +41,7 @@ class Particles(NamedTuple):
 
 def mala(
     log_density: LogDensity,
-    geometry: Affine,
+    geometry: Geometry,
     *,
     chains: int,
     warmup: int,
@@ -46,12 +50,13 @@ def mala(
     key: PRNGKeyArray,
 ) -> Sampled:
     """Metropolis-corrected Langevin chains whose step size is adapted during warm-up by the acceptance."""
-    target = lambda u: log_density(geometry(u))  # noqa: E731
     kernel = blackjax.mala.build_kernel()
 
     def one(key):
-        start_key, warmup_key, key = jax.random.split(key, 3)
-        start = blackjax.mala.init(jax.random.normal(start_key, geometry.centre.shape), target)
+        geometry_key, start_key, warmup_key, key = jax.random.split(key, 4)
+        place = geometry(geometry_key)
+        target = lambda u: log_density(place(u))  # noqa: E731
+        start = blackjax.mala.init(jax.random.normal(start_key, place.centre.shape), target)
 
         def adapt(carry, inputs):
             state, log_size = carry
@@ -72,7 +77,7 @@ def mala(
             return state, (state.position, jnp.mean(rates))
 
         _, (positions, rates) = jax.lax.scan(draw, state, jax.random.split(key, draws))
-        return jax.vmap(geometry)(positions), jnp.mean(rates)
+        return jax.vmap(place)(positions), jnp.mean(rates)
 
     positions, rates = jax.vmap(one)(jax.random.split(key, chains))
     return Sampled(positions, jnp.mean(rates))
@@ -80,7 +85,7 @@ def mala(
 
 def nuts(
     log_density: LogDensity,
-    geometry: Affine,
+    geometry: Geometry,
     *,
     chains: int,
     warmup: int,
@@ -88,11 +93,12 @@ def nuts(
     key: PRNGKeyArray,
 ) -> Sampled:
     """The no-U-turn sampler after BlackJAX's window adaptation."""
-    target = lambda u: log_density(geometry(u))  # noqa: E731
 
     def one(key):
-        start_key, warmup_key, key = jax.random.split(key, 3)
-        start = jax.random.normal(start_key, geometry.centre.shape)
+        geometry_key, start_key, warmup_key, key = jax.random.split(key, 4)
+        place = geometry(geometry_key)
+        target = lambda u: log_density(place(u))  # noqa: E731
+        start = jax.random.normal(start_key, place.centre.shape)
         adaptation = blackjax.window_adaptation(blackjax.nuts, target, initial_step_size=0.5)
         (state, parameters), _ = adaptation.run(warmup_key, start, num_steps=warmup)
         kernel = blackjax.nuts(target, **parameters)
@@ -102,7 +108,7 @@ def nuts(
             return state, (state.position, info.acceptance_rate)
 
         _, (positions, rates) = jax.lax.scan(draw, state, jax.random.split(key, draws))
-        return jax.vmap(geometry)(positions), jnp.mean(rates)
+        return jax.vmap(place)(positions), jnp.mean(rates)
 
     positions, rates = jax.vmap(one)(jax.random.split(key, chains))
     return Sampled(positions, jnp.mean(rates))
@@ -195,6 +201,3 @@ def _covariance(
     share = latent / (latent + count)
     diagonal = jnp.diag(jnp.diag(covariance) * (1 + 1e-4) + 1e-10)
     return (1 - share) * covariance + share * diagonal
-
-
-Sampler = Callable[..., Sampled]

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from febm import storage
 from febm.checks import as_points
-from febm.curves import Curves
+from febm.curves import Curves, as_curves
 from febm.errors import NotFittedError
 from febm.randomness import RandomState
 
@@ -71,10 +71,8 @@ class Process(BaseEstimator, abc.ABC):
 
     def score(self, curves: Any, y: None = None) -> float:
         """Mean log evidence per observed value: higher is better."""
-        posterior_evidence = self.log_evidence(curves)
-        from febm.curves import as_curves
-
-        return float(np.sum(posterior_evidence) / np.sum(~np.isnan(as_curves(curves).y)))
+        curves = as_curves(curves)
+        return float(np.sum(self.log_evidence(curves)) / np.sum(~np.isnan(curves.y)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file; `febm.load` reads it."""

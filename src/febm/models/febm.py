@@ -16,8 +16,7 @@ from tinygp.kernels import Kernel
 from febm.basis import Basis, Empirical, KarhunenLoeve
 from febm.contrastive import Contrastive
 from febm.curves import Curves, as_curves
-from febm.inference import METHODS, Effort, LatentPosterior, Method, draw_prior, infer
-from febm.kernels import kernel_from_name
+from febm.inference import METHODS, Effort, LatentPosterior, Method, draw_prior, infer, settle
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, Likelihood, as_likelihood
 from febm.models.base import Process, points_of
@@ -194,7 +193,7 @@ class FEBM(Process):
         key = self.posterior_key_ if random_state is None else as_key(random_state)
         observed = observe(self.basis_, self.scaling_.apply(curves))
         jacobian = self.scaling_.log_jacobian(curves)
-        method = "exact" if self.inference == "auto" and self.model_.is_conjugate else self.inference
+        method = settle(self.inference, self.model_)
 
         def posterior(method: Method, effort: Effort) -> LatentPosterior:
             return infer(
@@ -286,8 +285,6 @@ class FEBM(Process):
         check_choice("FEBM", "basis", self.basis, ("auto",))
         if self.kernel is None:
             return Empirical(rank=self.rank)
-        if isinstance(self.kernel, str):
-            return KarhunenLoeve(kernel_from_name(self.kernel), rank=self.rank, fit_hyperparameters=True)
         return KarhunenLoeve(self.kernel, rank=self.rank)
 
 

@@ -1,5 +1,6 @@
 """From latents to functions: weights, values at any points, and the posterior made of latent draws."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -147,7 +148,7 @@ class LatentFunctionPosterior(Posterior):
         ends = self._per_curve(points, lambda i, there: np.quantile(self._draws(i, there, noise), tails, axis=0))
         return self._shaped([end[0] for end in ends], at), self._shaped([end[1] for end in ends], at)
 
-    @property
+    @functools.cached_property
     def log_evidence(self) -> Float[ndarray, " curves"]:
         """log p(observed values) of every curve, in the units of the data."""
         return self._evidence()
