@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP)  ## fit a model, draw, condition; pictures in febm-demo/
+demo: $(STAMP)  ## fit a model, draw, condition; a picture and a table in febm-demo/
 	$(BIN)/febm demo
 
 test: $(STAMP)  ## all the fast tests

@@ -328,6 +328,15 @@ class TestBadInput:
         with pytest.raises(ValueError, match="level is 90"):
             posterior.interval([0.5], 90)
 
+    @pytest.mark.parametrize("n", [2.5, "3", True, None])
+    def test_numbers_of_draws_that_are_not_whole(self, quick, n):
+        with pytest.raises(ValueError, match="whole number"):
+            quick.sample(n)
+
+    def test_array_of_another_width_than_the_grid(self, quick):
+        with pytest.raises(ValueError, match="5 columns but the grid of the training curves has 12"):
+            quick.condition(np.zeros((2, 5)))
+
     def test_points_for_another_number_of_curves(self, quick):
         with pytest.raises(ValueError, match="3 curves but 2"):
             quick.condition(waves(2)).mean(waves(3))
@@ -342,6 +351,19 @@ def test_estimator_can_be_cloned_and_its_arguments_are_untouched():
     assert clone(model).get_params() == model.get_params()
     model.fit(waves())
     assert model.get_params() == febm.FEBM(**QUICK).get_params()
+
+
+def test_points_outside_the_domain_are_answered_with_a_warning(quick):
+    with pytest.warns(UserWarning, match="2 of 3 points lie outside the domain"):
+        quick.sample(2, at=[-1.0, 1.0, 5.0])
+
+
+def test_plain_array_is_conditioned_on_the_grid_of_the_training_curves(quick):
+    context = waves(3, seed=5)
+    x, values = context.to_grid()
+    values = np.where(np.arange(12) < 6, values[..., 0], np.nan)
+    there = febm.Curves.from_grid(x, values)
+    np.testing.assert_array_equal(quick.condition(values).mean([1.0]), quick.condition(there).mean([1.0]))
 
 
 def test_plain_array_is_taken_for_curves_on_a_common_grid():

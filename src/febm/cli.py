@@ -41,7 +41,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Decides the data, the training and every draw.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> None:
-    """Fit a model to curves, draw new ones, fill in missing parts, and judge it, in about a minute."""
+    """Fit a model to curves, draw new ones, fill in missing parts, and judge it, in half a minute."""
     from febm.demo import run_demo
 
     result = run_demo(out, random_state=seed, progress=not quiet)

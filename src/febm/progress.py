@@ -55,7 +55,9 @@ class Bar(Progress):
             progress.TextColumn("{task.fields[shown]}"),
             progress.TimeRemainingColumn(),
         )
-        with progress.Progress(*columns, console=self._console, transient=True) as bar:
+        # Where nobody watches (a file, a pipe) a bar would only leave blank lines.
+        hidden = not self._console.is_terminal
+        with progress.Progress(*columns, console=self._console, transient=True, disable=hidden) as bar:
             task = bar.add_task(name, total=epochs, shown="")
 
             def report(row: dict[str, Any]) -> None:

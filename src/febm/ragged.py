@@ -56,7 +56,7 @@ def refuse_empty(name: str, lengths: np.ndarray, ids: pd.Index) -> None:
         one = len(empty) == 1
         raise ValueError(
             f"{name}: {count(len(empty), 'curve')} {'has' if one else 'have'} no observed point "
-            f"({listed(repr(ids[i]) for i in empty)}); leave {'it' if one else 'them'} out."
+            f"({listed(map(repr, ids[empty].tolist()))}); leave {'it' if one else 'them'} out."
         )
 
 

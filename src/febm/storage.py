@@ -47,6 +47,8 @@ def save(value: object, path: str | os.PathLike[str]) -> None:
     The file appears whole or not at all: it is written beside its place and then moved there.
     """
     target = Path(os.path.realpath(path))
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"save: the folder {target.absolute().parent} does not exist; make it first.")
     tree, arrays = to_tree(value)
     metadata = {
         "febm_format": str(FORMAT),

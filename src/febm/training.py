@@ -175,6 +175,9 @@ def train(
             plateaus = _watch_plateaus(names, settings.plateau, plateaus, jnp.asarray(-score))
             if epoch - best_epoch >= settings.patience:
                 break
+    last = len(history) - 1
+    stopped = f"stopped after {last} of {settings.epochs} epochs" if last < settings.epochs else f"ran {last} epochs"
+    progress.message(f"Training {stopped} and kept epoch {best_epoch}, held-out score {best_score:.4g}.")
     return Trained(best.average, pd.DataFrame(history))
 
 

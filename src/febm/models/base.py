@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from febm import storage
 from febm.checks import as_points
-from febm.curves import Curves, as_curves
+from febm.curves import Curves
 from febm.errors import NotFittedError
 from febm.randomness import RandomState
 
@@ -24,6 +24,10 @@ class Posterior(abc.ABC):
     def __len__(self) -> int:
         """Number of conditioned curves."""
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        """The kind and size of the posterior."""
+        return f"<{type(self).__name__} of {len(self)} curve{'' if len(self) == 1 else 's'}>"
 
     @abc.abstractmethod
     def mean(self, at: Any) -> Float[np.ndarray, "curves points outputs"] | Curves:
@@ -71,8 +75,8 @@ class Process(BaseEstimator, abc.ABC):
 
     def score(self, curves: Any, y: None = None) -> float:
         """Mean log evidence per observed value: higher is better."""
-        curves = as_curves(curves)
-        return float(np.sum(self.log_evidence(curves)) / np.sum(~np.isnan(curves.y)))
+        values = curves.y if isinstance(curves, Curves) else np.asarray(curves, dtype=float)
+        return float(np.sum(self.log_evidence(curves)) / np.sum(~np.isnan(values)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file; `febm.load` reads it."""
@@ -87,6 +91,13 @@ class Process(BaseEstimator, abc.ABC):
     @abc.abstractmethod
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` has been called."""
+
+
+def check_count(n: Any, owner: str) -> int:
+    """Refuse a number of draws that is not a whole number of at least one."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"{owner}: n is {n!r}; ask for a whole number of draws, at least one.")
+    return int(n)
 
 
 def points_of(at: Any, d_x: int, count: int, owner: str) -> np.ndarray | list[np.ndarray]:

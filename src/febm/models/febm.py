@@ -19,7 +19,7 @@ from febm.curves import Curves, as_curves
 from febm.inference import METHODS, Effort, LatentPosterior, Method, draw_prior, infer, settle
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, Likelihood, as_likelihood
-from febm.models.base import Process, points_of
+from febm.models.base import Process, check_count, points_of
 from febm.models.functions import FunctionSpace, LatentFunctionPosterior
 from febm.models.recipes import fit_by_chains, fit_by_importance
 from febm.models.settings import PAPER, Langevin, Networks, Plan, check_choice
@@ -149,6 +149,7 @@ class FEBM(Process):
         self.basis_, self.model_, self.history_ = fitted
         self.training_ = training
         self.posterior_key_ = posterior_key
+        self.domain_ = np.stack(curves.domain)
         self.grid_ = _default_points(curves)
         return self
 
@@ -167,8 +168,7 @@ class FEBM(Process):
         The same `random_state` gives the same functions whatever `at` is.
         """
         self._require_fitted("sample")
-        if n < 1:
-            raise ValueError(f"FEBM.sample: n is {n}; ask for at least one curve.")
+        n = check_count(n, "FEBM.sample")
         points = points_of(self.grid_ if at is None else at, self.scaling_.d_x, n, "FEBM.sample")
         latent_key, noise_key = jax.random.split(as_key(random_state))
         weights = self._space.weights(self._draw_latents(n, steps, latent_key))
@@ -182,9 +182,12 @@ class FEBM(Process):
         return Curves.from_arrays(points, values)
 
     def condition(self, curves: Any, *, random_state: RandomState = None) -> LatentFunctionPosterior:
-        """The posterior of each of the partly observed curves."""
+        """The posterior of each of the partly observed curves.
+
+        A plain array is read as one curve a row on the grid of the training curves, NaN where nothing was observed.
+        """
         self._require_fitted("condition")
-        curves = as_curves(curves, "FEBM.condition: curves")
+        curves = self._as_context(curves)
         if (curves.d_x, curves.d_y) != (self.scaling_.d_x, self.scaling_.d_y):
             raise ValueError(
                 f"FEBM.condition: the curves have d_x={curves.d_x}, d_y={curves.d_y}; "
@@ -217,13 +220,25 @@ class FEBM(Process):
 
         return LatentFunctionPosterior(self._space, latent, curves.ids, method=method, again=again, evidence=evidence)
 
+    def _as_context(self, curves: Any) -> Curves:
+        if isinstance(curves, Curves):
+            return curves
+        on_columns = as_curves(curves, "FEBM.condition: curves")
+        columns = np.shape(curves)[1]
+        if columns != len(self.grid_):
+            raise ValueError(
+                f"FEBM.condition: the array has {columns} columns but the grid of the training curves has "
+                f"{len(self.grid_)} points; give febm.Curves, which say where they were observed."
+            )
+        return on_columns.replace(x=self.grid_[on_columns.x[:, 0].astype(int)])
+
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` has been called."""
         return hasattr(self, "model_")
 
     @property
     def _space(self) -> FunctionSpace:
-        return FunctionSpace(self.model_, self.basis_, self.scaling_)
+        return FunctionSpace(self.model_, self.basis_, self.scaling_, self.domain_)
 
     def _draw_latents(self, n: int, steps: int | None, key: PRNGKeyArray) -> Float[np.ndarray, "draws latent"]:
         chain = self.langevin.prior

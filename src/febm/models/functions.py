@@ -1,6 +1,7 @@
 """From latents to functions: weights, values at any points, and the posterior made of latent draws."""
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,13 +18,15 @@ from febm.curves import Curves
 from febm.inference import LatentPosterior
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
-from febm.models.base import Posterior, points_of
+from febm.models.base import Posterior, check_count, points_of
 from febm.networks import Generator, LinearGenerator
 from febm.randomness import RandomState, as_key
 from febm.scaling import Scaling
 
 # Features are evaluated in blocks of points, so that a very fine `at` does not need very much memory.
 BLOCK_VALUES = 1 << 24
+# Points so little beyond the training points (as a share of the domain) are no cause for alarm.
+DOMAIN_SLACK = 0.05
 
 
 class FunctionSpace(NamedTuple):
@@ -32,6 +35,7 @@ class FunctionSpace(NamedTuple):
     model: LatentModel
     basis: Basis
     scaling: Scaling
+    domain: Float[ndarray, "2 inputs"]  # the corners of the box that the training points fill
 
     def weights(self, latents: Float[ndarray, "draws latent"]) -> Float[ndarray, "draws rank"]:
         """Basis weights w = μ(z)."""
@@ -42,6 +46,15 @@ class FunctionSpace(NamedTuple):
 
     def at(self, points: Float[ndarray, "points inputs"]) -> "EvaluatedSpace":
         """The space at some points, ready to turn weights into values there."""
+        lower, upper = self.domain
+        slack = DOMAIN_SLACK * (upper - lower)
+        outside = np.sum(np.any((points < lower - slack) | (points > upper + slack), axis=1))
+        if outside:
+            warnings.warn(
+                f"{outside} of {len(points)} points lie outside the domain of the training curves; "
+                "what the model says there is a continuation, and surer than it should be.",
+                stacklevel=4,
+            )
         return EvaluatedSpace(self, self.scaling.apply_points(points))
 
     @property
@@ -118,8 +131,7 @@ class LatentFunctionPosterior(Posterior):
 
     def sample(self, n: int, at: Any, *, noise: bool = False, random_state: RandomState = None) -> Curves:
         """`n` functions for each curve, with ids (curve, draw)."""
-        if n < 1:
-            raise ValueError(f"Posterior.sample: n is {n}; ask for at least one draw.")
+        n = check_count(n, "Posterior.sample")
         points = self._points(at, "sample")
         choose_key, noise_key = jax.random.split(as_key(random_state))
         available = self._latent.draws.shape[1]
@@ -141,8 +153,8 @@ class LatentFunctionPosterior(Posterior):
         self, at: Any, level: float = 0.9, *, noise: bool = False
     ) -> tuple[Float[ndarray, "curves points outputs"], Float[ndarray, "curves points outputs"]]:
         """Lower and upper end of the central interval that holds `level` of the probability at each point."""
-        if not 0 < level < 1:
-            raise ValueError(f"Posterior.interval: level is {level}; give a number between 0 and 1, such as 0.9.")
+        if not (isinstance(level, float | np.floating) and 0 < level < 1):
+            raise ValueError(f"Posterior.interval: level is {level!r}; give a number between 0 and 1, such as 0.9.")
         points = self._points(at, "interval")
         tails = [(1 - level) / 2, (1 + level) / 2]
         ends = self._per_curve(points, lambda i, there: np.quantile(self._draws(i, there, noise), tails, axis=0))
