@@ -12,6 +12,7 @@ from febm.basis import RandomFourier
 from febm.inference import Effort
 from febm.langevin import Chain, StepSize
 from febm.models.settings import Langevin, Networks
+from febm.progress import Silent
 from febm.tilting import TiltTraining
 from febm.training import Optimisation
 
@@ -294,6 +295,10 @@ class TestBadInput:
             (dict(validation=1.5), "validation is 1.5"),
             (dict(training="importance", generator="mlp"), "needs generator='linear'"),
             (dict(random_state=-1), "random_state must be"),
+            (dict(latent_dim=-3), "latent_dim is -3"),
+            (dict(components=0), "components is 0"),
+            (dict(basis=RandomFourier(8), rank=2), "rank and kernel belong to the basis"),
+            (dict(likelihood="poisson", scaling="standard"), "Poisson likelihood needs its values as they are"),
         ],
     )
     def test_settings_that_cannot_be(self, settings, sentence):
@@ -351,6 +356,48 @@ def test_estimator_can_be_cloned_and_its_arguments_are_untouched():
     assert clone(model).get_params() == model.get_params()
     model.fit(waves())
     assert model.get_params() == febm.FEBM(**QUICK).get_params()
+
+
+def test_units_of_the_data_do_not_matter_to_the_noise():
+    rng = np.random.default_rng(7)
+    x, values = waves(60).to_grid()
+    noisy = 100 * values + 20 * rng.normal(size=values.shape)
+    for scaling in ("none", "standard"):
+        model = febm.FEBM(**QUICK, scaling=scaling).fit(febm.Curves.from_grid(x, noisy))
+        found = float(model.model_.likelihood.scale * model.scaling_.scale[0])
+        np.testing.assert_allclose(found, 20, rtol=0.15)  # about 600 values that only noise explains
+
+
+def test_posterior_of_curves_scaled_one_by_one_comes_back_in_their_own_units():
+    x, values = waves(60).to_grid()
+    levels = 1000 * np.arange(1, 61)[:, None, None]
+    curves = febm.Curves.from_grid(x, levels + 10 * values)
+    model = febm.FEBM(**QUICK, scaling="curve").fit(curves)
+    error = model.condition(curves[:5]).mean(x) - (levels + 10 * values)[:5]
+    assert np.sqrt(np.mean(error**2)) < 2  # of curves whose standard deviation is about 20
+
+
+def test_samples_of_an_energy_without_a_base_stay_where_they_are_however_long_the_chain():
+    model = febm.FEBM(**QUICK, prior="energy").fit(waves())
+    short, long = (model.sample(200, random_state=0, steps=steps).y.std() for steps in (50, 1000))
+    assert 0.7 < long / short < 1.4
+
+
+def test_number_of_components_is_obeyed():
+    model = febm.FEBM(**QUICK, prior="mixture", components=12).fit(waves())
+    assert len(model.model_.prior.log_weights) == 12
+
+
+def test_progress_object_does_not_stand_in_the_way_of_saving(tmp_path):
+    model = febm.FEBM(**(QUICK | dict(progress=Silent())), prior="mixture").fit(waves())
+    model.save(tmp_path / "model.febm")
+    assert febm.load(tmp_path / "model.febm").progress == Silent()
+
+
+def test_draws_of_draws_keep_their_ids_apart(quick):
+    drawn = quick.condition(waves(2, seed=5)).sample(2, np.linspace(0, 2, 12), random_state=0)
+    again = quick.condition(drawn).sample(3, [0.5], random_state=0)
+    assert again.ids[4] == (0, 1, 1)
 
 
 def test_points_outside_the_domain_are_answered_with_a_warning(quick):

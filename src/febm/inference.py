@@ -5,6 +5,7 @@ form, and tempered sequential Monte Carlo elsewhere: both find every mode of a p
 """
 
 import dataclasses
+import warnings
 from typing import Literal, NamedTuple, get_args
 
 import blackjax
@@ -27,6 +28,8 @@ from febm.randomness import numpy_generator
 
 Method = Literal["auto", "exact", "langevin", "mala", "nuts", "smc"]
 METHODS: tuple[str, ...] = get_args(Method)
+# Importance proposals are held in memory for so many curves together.
+CURVES_AT_ONCE = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +78,13 @@ def infer(
     if method == "smc":
         particles = _smc(model, single, effort, keys)
         log_evidence = np.asarray(particles.log_constant - model.prior.log_normaliser, dtype=float)
+        unfinished = int(np.sum(particles.temperature < 1))
+        if unfinished:
+            warnings.warn(
+                f"tempering stopped before its end for {unfinished} of {len(observed)} curves (`temperature` in the "
+                "diagnostics is below 1); allow more `rungs` in Effort.",
+                stacklevel=3,
+            )
         diagnostics = {
             "acceptance": particles.acceptance,
             "rungs": particles.rungs,
@@ -102,6 +112,19 @@ def settle(method: Method, model: LatentModel) -> Method:
 
 def exact(model: LatentModel, observed: Observations, *, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
     """The closed-form posterior of the base measure, corrected for the tilt by importance weights."""
+    parts = [
+        _exact(model, observed[first : first + CURVES_AT_ONCE], effort, jax.random.fold_in(key, first))
+        for first in range(0, len(observed), CURVES_AT_ONCE)
+    ]
+    return LatentPosterior(
+        np.concatenate([part.draws for part in parts]),
+        np.concatenate([part.mean for part in parts]),
+        np.concatenate([part.log_evidence for part in parts if part.log_evidence is not None]),
+        {name: np.concatenate([part.diagnostics[name] for part in parts]) for name in parts[0].diagnostics},
+    )
+
+
+def _exact(model: LatentModel, observed: Observations, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
     generator = numpy_generator(key)
     mixture = leading_mixture(model.prior)
     assert isinstance(model.likelihood, Gaussian)

@@ -7,9 +7,6 @@ given the curve (`conjugate.condition`), so sparse and dense curves count for wh
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
-from jaxtyping import Float
-from numpy import ndarray
 from sklearn.cluster import KMeans
 
 from febm.conjugate import Information, Mixture, MixturePosterior, condition
@@ -76,13 +73,3 @@ def _maximise(posterior: MixturePosterior, shrinkage: Shrinkage) -> Mixture:
     covariances = (scatter + shrinkage.pooled * pooled) / (total + shrinkage.pooled)[:, None, None]
     covariances += shrinkage.ridge * np.eye(leading)
     return Mixture(np.log((total + 1e-12) / curves), means, np.linalg.cholesky(covariances))
-
-
-def log_density(mixture: Mixture, scores: Float[ndarray, "draws leading"]) -> Float[ndarray, " draws"]:
-    """The log-density of the mixture at known scores."""
-    terms = []
-    for log_weight, mean, factor in zip(*mixture, strict=True):
-        whitened = scipy.linalg.solve_triangular(factor, (scores - mean).T, lower=True)
-        constant = log_weight - np.sum(np.log(np.diag(factor))) - 0.5 * len(mean) * np.log(2 * np.pi)
-        terms.append(constant - 0.5 * np.sum(whitened**2, axis=0))
-    return np.logaddexp.reduce(np.stack(terms), axis=0)

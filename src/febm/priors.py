@@ -189,12 +189,18 @@ class MixturePrior(Reference):
 
 
 class Energy(eqx.Module):
-    """E(z): a scalar network on the leading `dim` coordinates of z, whatever the length of z."""
+    """E(z) = network(z[:dim]) + ½ c ‖z[:dim]‖²: it sees the leading coordinates, whatever the length of z.
+
+    A network alone may fall without bound, and exp(−E) then has no integral; a confinement c > 0 gives it one.
+    """
 
     network: Callable[[Float[Array, " dim"]], Float[Array, ""]]
     dim: int = eqx.field(static=True)
+    confinement: float = eqx.field(static=True)
 
-    def __init__(self, network: Callable[[Float[Array, " dim"]], Float[Array, ""]], dim: int) -> None:
+    def __init__(
+        self, network: Callable[[Float[Array, " dim"]], Float[Array, ""]], dim: int, confinement: float = 0.0
+    ) -> None:
         dim = positive_integer("Energy: dim", dim)
         inputs, outputs = getattr(network, "in_size", dim), getattr(network, "out_size", "scalar")
         if inputs != dim:
@@ -203,10 +209,13 @@ class Energy(eqx.Module):
             raise ValueError(f"Energy: the network has {outputs} outputs; build it with out_size='scalar'.")
         self.network = network
         self.dim = dim
+        self.confinement = float(confinement)
 
     def __call__(self, z: Float[Array, " latent"]) -> Float[Array, ""]:
         """The energy of one latent; batches are the caller's `vmap`."""
-        return self.network(z[: self.dim])
+        seen = z[: self.dim]
+        energy = self.network(seen)
+        return energy + 0.5 * self.confinement * jnp.sum(jnp.square(seen)) if self.confinement else energy
 
 
 class EnergyPrior(Prior):

@@ -2,9 +2,13 @@
 
 import abc
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -21,6 +25,7 @@ class Progress(abc.ABC):
         """Say something that happened."""
 
 
+@dataclasses.dataclass(frozen=True)
 class Silent(Progress):
     """Say nothing."""
 
@@ -32,22 +37,19 @@ class Silent(Progress):
         """Nothing."""
 
 
+@dataclasses.dataclass(frozen=True)
 class Bar(Progress):
     """A bar in the terminal: epoch, held-out score, noise, acceptance, time left."""
 
     # What a person wants to see, in this order, where a row has it.
-    SHOWN = ("score", "noise", "acceptance", "effective")
-
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        self._console = Console(stderr=True)
+    SHOWN: ClassVar = ("score", "noise", "acceptance", "effective")
 
     @contextlib.contextmanager
     def task(self, epochs: int, name: str = "training") -> Iterator[Report]:
         """A bar that goes away when the task is done."""
         from rich import progress
 
+        console = _console()
         columns = (
             progress.TextColumn("{task.description}"),
             progress.BarColumn(bar_width=24),
@@ -56,8 +58,8 @@ class Bar(Progress):
             progress.TimeRemainingColumn(),
         )
         # Where nobody watches (a file, a pipe) a bar would only leave blank lines.
-        hidden = not self._console.is_terminal
-        with progress.Progress(*columns, console=self._console, transient=True, disable=hidden) as bar:
+        hidden = not console.is_terminal
+        with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
             task = bar.add_task(name, total=epochs, shown="")
 
             def report(row: dict[str, Any]) -> None:
@@ -68,7 +70,13 @@ class Bar(Progress):
 
     def message(self, text: str) -> None:
         """One line."""
-        self._console.print(text)
+        _console().print(text)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True)
 
 
 def as_progress(progress: bool | Progress) -> Progress:

@@ -155,7 +155,7 @@ def tempered(
     def below(carry):
         return (carry[0].tempering_param < 1.0) & (carry[4] < rungs)
 
-    first_key, last_key, key = jax.random.split(key, 3)
+    first_key, last_key = jax.random.split(key)
     initial = blackjax.smc.adaptive_tempered.init(start)
     carry = (initial, jnp.log(0.5), jnp.zeros(()), first_key, jnp.zeros(()), jnp.zeros(()))
     state, log_size, log_constant, _, rung, acceptance = jax.lax.while_loop(below, climb, carry)

@@ -159,6 +159,16 @@ class Scaling(eqx.Module):
         y = _checked_width(y, len(exponents), "y", "output")
         return y if self.outputs == "curve" else inverse(y * scale + mean, exponents)
 
+    def of_each(self, curves: Curves) -> list[Scaling]:
+        """The scaling of each of the curves by itself, with its own mean and scale when `outputs` is "curve"."""
+        if self.outputs != "curve":
+            return [self] * len(curves)
+        mean, scale = (moments[curves.offsets[:-1]] for moments in _curve_moments(self._transformed(curves), curves))
+        return [
+            dataclasses.replace(self, outputs="standard", mean=own_mean, scale=own_scale)
+            for own_mean, own_scale in zip(mean, scale, strict=True)
+        ]
+
     def log_jacobian(self, curves: Curves) -> Float64[np.ndarray, " curves"]:
         """Σ log|dT/dy| over the observed values of each curve: log p(y) = log p(scaled y) + log_jacobian.
 

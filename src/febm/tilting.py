@@ -27,7 +27,7 @@ from febm.progress import Progress
 from febm.randomness import numpy_generator
 from febm.training import Group, Optimisation, train
 
-# Outputs have unit variance: less noise than this is below what float64 algebra on them can tell from none.
+# Shares of the mean square of the values: less noise is below what float64 algebra can tell from none.
 NOISE_RANGE = (1e-8, 1.0)
 # A component with fewer curves has no covariance to speak of.
 CURVES_PER_COMPONENT = 5
@@ -93,7 +93,7 @@ def choose_noise(folds: Sequence[Fold], base: Base, around: float | None = None)
     def loss(log_variance: float) -> float:
         return -float(np.mean(_evidence(folds, base, float(np.exp(log_variance)))))
 
-    limits = np.log(NOISE_RANGE)
+    limits = np.log(NOISE_RANGE) + np.log(_mean_square(folds))
     low, high = limits if around is None else np.clip(np.log(around) + np.array([-2.0, 2.0]), *limits)
     grid = np.linspace(low, high, 9)
     values = [loss(value) for value in grid]
@@ -193,6 +193,12 @@ def fit_tilt(
     return TiltedPrior(base, trained.model, log_normaliser), trained.history
 
 
+def _mean_square(folds: Sequence[Fold]) -> float:
+    """The mean square of the values about the mean function."""
+    square = sum(float(np.sum(fold.fitted.square)) for fold in folds)
+    return max(square / sum(int(np.sum(fold.fitted.size)) for fold in folds), np.finfo(float).tiny)
+
+
 def _standard(folds: Sequence[Fold], rank: int, noise_variance: float | None) -> tuple[float, float, int]:
     """Held-out evidence and noise of `rank` standard normal coordinates."""
     part = [fold.truncate(rank) for fold in folds]
@@ -212,9 +218,11 @@ def _mixture(leading: int, components: int, shrinkage: Shrinkage) -> Base:
 
 
 def _affordable(folds: Sequence[Fold], components: tuple[int, ...]) -> list[int]:
-    """Numbers of components with at least `CURVES_PER_COMPONENT` curves for each; one is always possible."""
+    """Numbers of components with at least `CURVES_PER_COMPONENT` curves for each; a single number is obeyed."""
+    if len(components) == 1:
+        return list(components)
     curves = min(len(fold.fitted.size) for fold in folds)
-    return [number for number in components if number * CURVES_PER_COMPONENT <= curves] or [1]
+    return [number for number in components if number == 1 or number * CURVES_PER_COMPONENT <= curves]
 
 
 def _simplest(tried: list[tuple[BaseChoice, np.ndarray]]) -> BaseChoice:

@@ -146,6 +146,7 @@ def train(
     score_key, key = jax.random.split(key)
     score_of = functools.partial(_score, objective, held_out=held_out, key=score_key)
     best, best_score, best_epoch = state, float(score_of(model)), 0
+    best_score = best_score if math.isfinite(best_score) else -math.inf
     plateaus = {name: _plateau(group, settings.plateau).init({}) for name, group in names}
     slowdown, rescues = 1.0, 0
     history: list[dict[str, Any]] = [{"epoch": 0, "score": best_score, **watch(model)}]

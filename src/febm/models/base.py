@@ -38,10 +38,11 @@ class Posterior(abc.ABC):
         """`n` functions for each curve, with ids (curve, draw); `noise` adds observation noise."""
 
     @abc.abstractmethod
-    def interval(
-        self, at: Any, level: float = 0.9, *, noise: bool = False
-    ) -> tuple[Float[np.ndarray, "curves points outputs"], Float[np.ndarray, "curves points outputs"]]:
-        """Lower and upper end of the central interval that holds `level` of the probability at each point."""
+    def interval(self, at: Any, level: float = 0.9, *, noise: bool = False) -> tuple[Any, Any]:
+        """Lower and upper end of the central interval that holds `level` of the probability at each point.
+
+        Arrays (curves, points, outputs), or `Curves` where `at` is `Curves`.
+        """
 
     @property
     @abc.abstractmethod

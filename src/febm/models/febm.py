@@ -23,6 +23,7 @@ from febm.models.base import Process, check_count, points_of
 from febm.models.functions import FunctionSpace, LatentFunctionPosterior
 from febm.models.recipes import fit_by_chains, fit_by_importance
 from febm.models.settings import PAPER, Langevin, Networks, Plan, check_choice
+from febm.networks import positive_integer
 from febm.observations import observe
 from febm.progress import Progress, as_progress
 from febm.randomness import RandomState, as_key
@@ -62,7 +63,8 @@ class FEBM(Process):
         "linear": w = z; "residual": w = z + r(z); "mlp": w = μ(z); "auto": linear where training by importance
         applies, else residual.
     likelihood
-        "gaussian", "student_t", "continuous_bernoulli", "bernoulli", "poisson", or a `Likelihood`.
+        "gaussian", "student_t", "continuous_bernoulli", "bernoulli", "poisson", or a `Likelihood`, whose scale is in
+        the units of the scaled outputs (of the data, with scaling="none").
     scaling
         "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
     inference
@@ -140,9 +142,10 @@ class FEBM(Process):
         """Learn the distribution of `curves`; afterwards see `history_`."""
         curves = as_curves(curves, "FEBM.fit: curves")
         plan, training = self._plan()
+        scaling = self._scaling(plan.likelihood)
         plan.likelihood.check_support(curves.y)
         fit_key, posterior_key = jax.random.split(as_key(self.random_state))
-        scaling = self._scaling(plan.likelihood).fit(curves)
+        scaling = scaling.fit(curves)
         recipe = fit_by_importance if training == "importance" else fit_by_chains
         fitted = recipe(plan, scaling.apply(curves), fit_key, as_progress(self.progress))
         self.scaling_ = scaling
@@ -196,6 +199,7 @@ class FEBM(Process):
         key = self.posterior_key_ if random_state is None else as_key(random_state)
         observed = observe(self.basis_, self.scaling_.apply(curves))
         jacobian = self.scaling_.log_jacobian(curves)
+        check_choice("FEBM", "inference", self.inference, METHODS)
         method = settle(self.inference, self.model_)
 
         def posterior(method: Method, effort: Effort) -> LatentPosterior:
@@ -218,7 +222,15 @@ class FEBM(Process):
         def again(draws: int) -> LatentPosterior:
             return posterior(method, self.effort.with_draws(draws))
 
-        return LatentFunctionPosterior(self._space, latent, curves.ids, method=method, again=again, evidence=evidence)
+        return LatentFunctionPosterior(
+            self._space,
+            latent,
+            curves.ids,
+            scalings=self.scaling_.of_each(curves),
+            method=method,
+            again=again,
+            evidence=evidence,
+        )
 
     def _as_context(self, curves: Any) -> Curves:
         if isinstance(curves, Curves):
@@ -255,6 +267,9 @@ class FEBM(Process):
         check_choice("FEBM", "training", self.training, ("auto", "langevin", "importance"))
         check_choice("FEBM", "generator", self.generator, ("auto", "residual", "mlp", "linear"))
         check_choice("FEBM", "inference", self.inference, METHODS)
+        for name in ("latent_dim", "energy_dim", "components"):
+            if getattr(self, name) is not None:
+                positive_integer(f"FEBM: {name}", getattr(self, name))
         if not 0 < self.validation < 1:
             raise ValueError(f"FEBM: validation is {self.validation}; give a share between 0 and 1, such as 0.2.")
         likelihood = as_likelihood(self.likelihood)
@@ -290,12 +305,21 @@ class FEBM(Process):
         return plan, training
 
     def _scaling(self, likelihood: Likelihood) -> Scaling:
-        if self.scaling == "auto" and not likelihood.scales_outputs:
-            return Scaling(outputs="none", transform="identity")
-        return as_scaling(self.scaling)
+        if likelihood.scales_outputs:
+            return as_scaling(self.scaling)
+        counts = Scaling(outputs="none", transform="identity")
+        scaling = counts if isinstance(self.scaling, str) and self.scaling == "auto" else as_scaling(self.scaling)
+        if (scaling.outputs, scaling.transform) != (counts.outputs, counts.transform):
+            raise ValueError(
+                f"FEBM: scaling is {self.scaling!r}, but a {type(likelihood).__name__} likelihood needs its values as "
+                "they are; use scaling='auto'."
+            )
+        return scaling
 
     def _basis(self) -> Basis:
         if isinstance(self.basis, Basis):
+            if self.rank is not None or self.kernel is not None:
+                raise ValueError("FEBM: rank and kernel belong to the basis; give them to it, or leave basis='auto'.")
             return self.basis
         check_choice("FEBM", "basis", self.basis, ("auto",))
         if self.kernel is None:

@@ -84,16 +84,16 @@ class EvaluatedSpace:
         )
 
     def values(
-        self, weights: Float[ndarray, "draws rank"], key: PRNGKeyArray | None = None
+        self, weights: Float[ndarray, "draws rank"], key: PRNGKeyArray | None = None, scaling: Scaling | None = None
     ) -> Float[ndarray, "draws points outputs"]:
-        """Values in the units of the data; a `key` adds observation noise."""
+        """Values in the units of the data, or of one curve's own `scaling`; a `key` adds observation noise."""
         functions = self.functions(weights)
         likelihood = self._space.model.likelihood
         if key is not None:
             functions = np.asarray(likelihood.sample(jnp.asarray(functions, jnp.float32), key), dtype=float)
         elif not isinstance(likelihood, Gaussian):
             functions = np.asarray(likelihood.mean(jnp.asarray(functions, jnp.float32)), dtype=float)
-        return self._space.scaling.invert_values(functions)
+        return (scaling or self._space.scaling).invert_values(functions)
 
     def _evaluate(self, block: Float[ndarray, "points inputs"]) -> tuple[ndarray, ndarray]:
         return self._space.basis.mean(block), self._space.basis.features(block)
@@ -108,6 +108,7 @@ class LatentFunctionPosterior(Posterior):
         latent: LatentPosterior,
         ids: pd.Index,
         *,
+        scalings: list[Scaling],
         method: str,
         again: Callable[[int], LatentPosterior],
         evidence: Callable[[], Float[ndarray, " curves"]],
@@ -115,6 +116,7 @@ class LatentFunctionPosterior(Posterior):
         self._space = space
         self._latent = latent
         self.ids = ids
+        self._scalings = scalings
         self._method = method
         self._again = again
         self._evidence = evidence
@@ -124,7 +126,9 @@ class LatentFunctionPosterior(Posterior):
         points = self._points(at, "mean")
         if self._space.is_linear:
             weights = self._space.weights(self._latent.mean)
-            means = self._per_curve(points, lambda i, there: there.values(weights[i : i + 1])[0])
+            means = self._per_curve(
+                points, lambda i, there: there.values(weights[i : i + 1], scaling=self._scalings[i])[0]
+            )
         else:
             means = self._per_curve(points, lambda i, there: self._draws(i, there).mean(axis=0))
         return self._shaped(means, at)
@@ -137,11 +141,11 @@ class LatentFunctionPosterior(Posterior):
         available = self._latent.draws.shape[1]
         latents = self._latent.draws if n <= available else self._again(n).draws
         chosen = np.asarray(jax.random.permutation(choose_key, latents.shape[1])[:n])
-        ids = pd.MultiIndex.from_product([self.ids, range(n)], names=["curve", "draw"])
+        ids = _pair_ids(self.ids, n)
 
         def drawn(i: int, there: EvaluatedSpace) -> ndarray:
             key = jax.random.fold_in(noise_key, i) if noise else None
-            return there.values(self._space.weights(latents[i, chosen]), key)
+            return there.values(self._space.weights(latents[i, chosen]), key, self._scalings[i])
 
         values = self._per_curve(points, drawn)
         if isinstance(points, list):
@@ -149,9 +153,7 @@ class LatentFunctionPosterior(Posterior):
             return Curves.from_arrays(xs, [draw for curve in values for draw in curve], ids=ids)
         return Curves.from_grid(points, np.concatenate(values), ids=ids)
 
-    def interval(
-        self, at: Any, level: float = 0.9, *, noise: bool = False
-    ) -> tuple[Float[ndarray, "curves points outputs"], Float[ndarray, "curves points outputs"]]:
+    def interval(self, at: Any, level: float = 0.9, *, noise: bool = False) -> tuple[Any, Any]:
         """Lower and upper end of the central interval that holds `level` of the probability at each point."""
         if not (isinstance(level, float | np.floating) and 0 < level < 1):
             raise ValueError(f"Posterior.interval: level is {level!r}; give a number between 0 and 1, such as 0.9.")
@@ -174,7 +176,7 @@ class LatentFunctionPosterior(Posterior):
     def _draws(self, curve: int, there: EvaluatedSpace, noise: bool = False) -> Float[ndarray, "draws points outputs"]:
         # The noise of an interval is part of its definition, not of a draw: the same one every time.
         key = jax.random.fold_in(jax.random.key(0), curve) if noise else None
-        return there.values(self._space.weights(self._latent.draws[curve]), key)
+        return there.values(self._space.weights(self._latent.draws[curve]), key, self._scalings[curve])
 
     def _points(self, at: Any, action: str) -> ndarray | list[ndarray]:
         return points_of(at, self._space.scaling.d_x, len(self.ids), f"Posterior.{action}")
@@ -191,6 +193,14 @@ class LatentFunctionPosterior(Posterior):
         if isinstance(at, Curves):
             return Curves.from_arrays([curve.x for curve in at], values, ids=self.ids)
         return np.stack(values)
+
+
+def _pair_ids(ids: pd.Index, draws: int) -> pd.MultiIndex:
+    """(curve, draw) for every draw of every curve; the levels of ids that are tuples already are kept apart."""
+    names = list(ids.names) if ids.nlevels > 1 else ["curve"]
+    levels = [ids.get_level_values(level).repeat(draws) for level in range(ids.nlevels)]
+    draw = np.tile(np.arange(draws), len(ids))
+    return pd.MultiIndex.from_arrays([*levels, draw], names=[*names, "draw" if "draw" not in names else "draw_again"])
 
 
 @eqx.filter_jit

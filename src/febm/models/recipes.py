@@ -29,6 +29,10 @@ MANY_CURVES = 1000
 # Where chains draw the latents, an energy on more coordinates than this is hard to keep in check.
 TAME_ENERGY = 10
 MLP_LATENT = 20
+# Standard deviation of the envelope that makes exp(−E) alone a density; scores have unit variance.
+ENVELOPE = 3.0
+# Of the spread of the values: with less noise than this, float32 chains lose the curve that they condition on.
+SMALLEST_NOISE = 1e-3
 
 
 class Fitted(NamedTuple):
@@ -43,7 +47,7 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     """Linear generator and Gaussian noise: base by held-out evidence, tilt by importance-sampled likelihood."""
     basis_key, fold_key, tilt_key = jax.random.split(key, 3)
     basis = plan.basis.fit(curves, key=basis_key)
-    largest = min(plan.latent_dim or basis.rank, basis.rank)
+    largest = min(basis.rank if plan.latent_dim is None else plan.latent_dim, basis.rank)
     splits = _splits(len(curves), plan.validation, fold_key)
     folds = [
         _fold(plan.basis, curves, held_out, largest, jax.random.fold_in(basis_key, i))
@@ -58,7 +62,7 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     base: Reference = GaussianPrior(choice.rank)
     if plan.has_mixture:
         base = tilting.fit_base(projection, choice)
-    summary = {"epoch": 0, "score": 0.0, "evidence": choice.evidence, "noise": np.sqrt(choice.noise_variance)}
+    summary = {"epoch": 0, "score": 0.0, "base_evidence": choice.evidence, "noise": np.sqrt(choice.noise_variance)}
     prior: Prior = base
     history = pd.DataFrame([summary])
     if plan.prior == "tilted":
@@ -73,7 +77,7 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
             key=tilt_key,
             progress=progress,
         )
-        history = history.assign(evidence=choice.evidence + history["score"], noise=summary["noise"])
+        history = history.assign(base_evidence=choice.evidence, noise=summary["noise"])
     return Fitted(basis, LatentModel(LinearGenerator(choice.rank, basis.rank), prior, likelihood), history)
 
 
@@ -126,7 +130,7 @@ def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> Laten
         generator = NetworkGenerator(network(latent, basis.rank, key=generator_key))
         noise = 0.5 * np.nanstd(curves.y)  # a network that knows nothing yet leaves most of the spread to the noise
     else:
-        latent = min(plan.latent_dim or basis.rank, basis.rank)
+        latent = min(basis.rank if plan.latent_dim is None else plan.latent_dim, basis.rank)
         generator = LinearGenerator(latent, basis.rank)
         if plan.generator == "residual":
             seen = min(plan.energy_dim or TAME_ENERGY, latent)
@@ -134,7 +138,8 @@ def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> Laten
             generator = ResidualGenerator(residual, basis.rank, leading=seen, latent_dim=latent)
         noise = _linear_noise(basis, curves, latent)
     if isinstance(likelihood, Gaussian | StudentT) and not likelihood.fixed:
-        likelihood = likelihood.with_scale(max(float(noise), np.sqrt(tilting.NOISE_RANGE[0])))
+        spread = float(np.nanstd(curves.y)) or 1.0
+        likelihood = likelihood.with_scale(max(float(noise), SMALLEST_NOISE * spread))
     base: Reference = GaussianPrior(latent)
     if plan.has_mixture:
         if plan.generator == "mlp":
@@ -144,9 +149,10 @@ def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> Laten
         return LatentModel(generator, base, likelihood)
     tame = latent if plan.generator == "mlp" or plan.prior == "energy" else TAME_ENERGY
     seen = latent if plan.prior == "energy" else min(plan.energy_dim or tame, latent)
-    # A tilt starts at zero, so that the model starts at its base; an energy without a base has to start somewhere.
-    energy = Energy(network(seen, "scalar", zero_last=plan.prior == "tilted", key=energy_key), seen)
-    prior = EnergyPrior(energy, latent) if plan.prior == "energy" else TiltedPrior(base, energy)
+    # The network starts at zero: a tilted model at its base, an energy without one at a wide Gaussian.
+    confinement = ENVELOPE**-2 if plan.prior == "energy" else 0.0
+    energy = Energy(network(seen, "scalar", zero_last=True, key=energy_key), seen, confinement)
+    prior = EnergyPrior(energy, latent, ENVELOPE) if plan.prior == "energy" else TiltedPrior(base, energy)
     return LatentModel(generator, prior, likelihood)
 
 
@@ -178,7 +184,7 @@ def _splits(count: int, validation: float, key: PRNGKeyArray) -> list[np.ndarray
     if count < 5:
         raise ValueError(f"FEBM.fit: {count} curves are too few to learn a distribution from; give at least 5.")
     order = np.asarray(jax.random.permutation(key, count))
-    size = max(1, round(validation * count))
+    size = min(max(1, round(validation * count)), count - 3)
     parts = 1 if count >= MANY_CURVES else min(3, count // size)
     return [np.isin(np.arange(count), order[part * size : (part + 1) * size]) for part in range(parts)]
 
