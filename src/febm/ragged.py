@@ -39,7 +39,7 @@ def as_ids(name: str, ids: Any, n: int) -> pd.Index:
     if ids is None:
         return pd.RangeIndex(n)
     try:
-        index = pd.Index(ids, copy=True)
+        index = ids.copy() if isinstance(ids, pd.Index) else pd.Index(ids, copy=True)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name}: ids must be a sequence of labels, one per curve; got {ids!r}.") from error
     if len(index) != n:
