@@ -187,6 +187,7 @@ def fit_tilt(
         settings=settings,
         key=train_key,
         progress=progress,
+        watch=lambda energy: {"noise": float(np.sqrt(noise_variance))},
     )
     constant = eqx.filter_jit(objective.log_normaliser)
     log_normaliser, _ = constant(trained.model, constant_key, 32 * training.proposals)

@@ -62,9 +62,9 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     base: Reference = GaussianPrior(choice.rank)
     if plan.has_mixture:
         base = tilting.fit_base(projection, choice)
-    summary = {"epoch": 0, "score": 0.0, "base_evidence": choice.evidence, "noise": np.sqrt(choice.noise_variance)}
     prior: Prior = base
-    history = pd.DataFrame([summary])
+    noise = float(np.sqrt(choice.noise_variance))
+    history = pd.DataFrame([{"epoch": 0, "score": 0.0, "noise": noise}])
     if plan.prior == "tilted":
         leading = leading_mixture(base) if plan.has_mixture else Mixture.standard_normal(choice.leading)
         prior, history = tilting.fit_tilt(
@@ -77,8 +77,8 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
             key=tilt_key,
             progress=progress,
         )
-        history = history.assign(base_evidence=choice.evidence, noise=summary["noise"])
-    return Fitted(basis, LatentModel(LinearGenerator(choice.rank, basis.rank), prior, likelihood), history)
+    model = LatentModel(LinearGenerator(choice.rank, basis.rank), prior, likelihood)
+    return Fitted(basis, model, history.assign(base_evidence=choice.evidence))
 
 
 def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
