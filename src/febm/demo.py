@@ -212,18 +212,18 @@ def _figures(
         (
             "mean_squared_error",
             scattered[0],
-            f"error of the posterior mean at the unseen points of held-out curves, given {CONTEXT_POINTS} scattered "
-            f"noisy points; the noise has variance {NOISE**2:g}",
+            f"mean squared error of the posterior mean at unseen points of held-out curves, given {CONTEXT_POINTS} "
+            f"scattered noisy points; the noise has variance {NOISE**2:g}",
         ),
         (
             "coverage_scattered",
             scattered[1],
-            f"share of the unseen true values inside the {LEVEL:.0%} interval, given the same; {LEVEL:g} is ideal",
+            f"share of the unseen true values inside the {LEVEL:.0%} interval, given those points; {LEVEL:g} is ideal",
         ),
         (
             "coverage_middle",
             middle[1],
-            f"the same given {CONTEXT_POINTS} points in the middle, which leave open which way a curve turns",
+            f"coverage given {CONTEXT_POINTS} points in the middle, which leave open which way a curve turns",
         ),
         (
             "two_sample_p_value",
