@@ -6,6 +6,7 @@ the ratio of the slowest to the fastest m, and the peak memory of the process.
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -93,6 +94,7 @@ def main() -> None:
         for points, step in steps.items():
             seconds[points].append(timed(step))
     rate, best = max(rates), {points: min(values) for points, values in seconds.items()}
+    usual_rate, usual = statistics.median(rates), {m: statistics.median(values) for m, values in seconds.items()}
     result = {
         "device": str(jax.devices()[0]),
         "jax": jax.__version__,
@@ -100,6 +102,8 @@ def main() -> None:
         "step_seconds": best,
         "share_of_matrix_rate": {m: step_operations(m) / value / rate for m, value in best.items()},
         "slowest_to_fastest": max(best.values()) / min(best.values()),
+        "share_of_matrix_rate_by_medians": {m: step_operations(m) / value / usual_rate for m, value in usual.items()},
+        "slowest_to_fastest_by_medians": max(usual.values()) / min(usual.values()),
         "peak_memory_mib": memory,
     }
     print(json.dumps(result, indent=2))
