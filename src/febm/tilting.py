@@ -66,7 +66,6 @@ class BaseChoice(NamedTuple):
     components: int
     shrinkage: Shrinkage
     evidence: float  # held-out nats per curve
-    gaussian_evidence: float  # the same for standard normal coordinates
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +110,7 @@ def choose_base(folds: Sequence[Fold], search: BaseSearch, noise_variance: float
     gaussian, variance, rank = max(tried)
     folds = [fold.truncate(rank) for fold in folds]
     leading = sorted({min(rank, wanted) for wanted in search.leading})
-    plain = BaseChoice(rank, variance, leading[0], 1, search.shrinkages[0], gaussian, gaussian)
+    plain = BaseChoice(rank, variance, leading[0], 1, search.shrinkages[0], gaussian)
     if not search.components:
         return plain
     choice = _simplest(
