@@ -84,6 +84,19 @@ def test_log_evidence_is_that_of_the_gaussian_process(fitted):
         np.testing.assert_allclose(evidence, expected, atol=0.1)
 
 
+def test_density_of_further_values_is_that_of_the_gaussian_process(fitted):
+    kernel, curves, model = fitted
+    at, rng = targets(curves), np.random.default_rng(7)
+    exact = []
+    for curve in curves:
+        mean, covariance = gp_posterior(kernel, curve.x, curve.y[:, 0], at)
+        exact.append(multivariate_normal(mean, covariance + NOISE**2 * np.eye(len(at))))
+    values = np.stack([predictive.rvs(random_state=rng) for predictive in exact])
+    found = model.condition(curves).log_density(febm.Curves.from_grid(at, values))
+    expected = [predictive.logpdf(row) for predictive, row in zip(exact, values, strict=True)]
+    np.testing.assert_allclose(found, expected, atol=0.1)
+
+
 def test_samples_have_the_covariance_of_the_kernel(fitted):
     """20,000 draws: 28 covariances within 6 standard errors, wrong 1 time in 10 million."""
     kernel, curves, model = fitted
@@ -105,3 +118,19 @@ def test_log_evidence_is_in_the_units_of_the_data():
     ]
     difference = models[0].log_evidence(small) - models[1].log_evidence(large)
     np.testing.assert_allclose(difference, 8 * np.log(10), atol=1e-4)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "curve", "log"])
+def test_density_of_further_values_integrates_to_one(scaling):
+    """Over one further value, on a fine grid, in the units of the data; the grid leaves out next to nothing."""
+    rng = np.random.default_rng(8)
+    x = np.linspace(0, 5, 8)
+    curves = febm.Curves.from_grid(x, np.exp(2 + 0.3 * np.cumsum(rng.normal(size=(40, 8)), axis=1)))
+    model = febm.FEBM(prior="mixture", scaling=scaling, random_state=0, progress=False).fit(curves)
+    posterior = model.condition(curves[:3].select(np.tile(np.arange(8) != 4, 3)))
+    drawn = posterior.sample(512, [x[4]], noise=True, random_state=0).y.reshape(3, 512)
+    values = np.linspace(*np.quantile(drawn, [0.0001, 0.9999], axis=1), 301)  # a grid of its own for each curve
+    values = values.mean(axis=0) + 1.5 * (values - values.mean(axis=0))
+    values = np.maximum(values, 1e-6) if scaling == "log" else values
+    found = [posterior.log_density(febm.Curves.from_grid([x[4]], row[:, None])) for row in values]
+    np.testing.assert_allclose(np.trapezoid(np.exp(found), values, axis=0), 1, atol=0.02)

@@ -421,3 +421,30 @@ def test_wrong_kind_of_input_is_told_what_is_right(attempt, sentence):
 def test_index_outside_says_how_many_curves_there_are(three, key):
     with pytest.raises(IndexError, match="3 curves"):
         three[key]
+
+
+class TestMerge:
+    """Two views of the same curves become one."""
+
+    def test_context_and_target_make_the_curve_again(self):
+        curves = Curves.from_grid(np.arange(6.0), np.arange(18.0).reshape(3, 6), ids=["a", "b", "c"])
+        seen = np.random.default_rng(0).permuted(np.tile([True, True, False, False, True, False], (3, 1)), axis=1)
+        merged = curves.select(seen.ravel()).merge(curves.select(~seen.ravel()))
+        np.testing.assert_array_equal(merged.to_grid()[1], curves.to_grid()[1])
+        assert list(merged.ids) == ["a", "b", "c"]
+
+    def test_own_points_come_first(self):
+        first, second = Curves.from_grid([5.0], [[1.0], [2.0]]), Curves.from_grid([0.0, 9.0], [[3.0, 4.0], [5.0, 6.0]])
+        np.testing.assert_array_equal(first.merge(second).y[:, 0], [1, 3, 4, 2, 5, 6])
+
+    @pytest.mark.parametrize(
+        ("other", "message"),
+        [
+            (Curves.from_grid([0.0], [[1.0]]), "same curves"),
+            (Curves.from_grid([0.0], [[1.0], [2.0]], ids=["a", "b"]), "same ids"),
+            (Curves.from_grid([[0.0, 1.0]], [[1.0], [2.0]]), "coordinate"),
+        ],
+    )
+    def test_other_curves_are_refused(self, other, message):
+        with pytest.raises(ValueError, match=message):
+            Curves.from_grid([0.0], [[1.0], [2.0]]).merge(other)

@@ -282,6 +282,20 @@ class Curves:
         refuse_empty("Curves.select", np.diff(offsets), self.ids)
         return self._trusted(self.x[mask], self.y[mask], offsets, self.ids, self._covariates)
 
+    def merge(self, other: Curves) -> Curves:
+        """The same curves with the points of `other` after their own, curve by curve; ids and covariates stay."""
+        if len(other) != len(self) or not self.ids.equals(other.ids):
+            raise ValueError(
+                f"Curves.merge: other has {count(len(other), 'curve')}, these are {len(self)}; both must be the same "
+                "curves in the same order, with the same ids."
+            )
+        refuse_unequal_widths("Curves.merge", "parts", "coordinate", [self.d_x, other.d_x])
+        refuse_unequal_widths("Curves.merge", "parts", "output", [self.d_y, other.d_y])
+        owner = np.concatenate([np.repeat(np.arange(len(self)), part.lengths) for part in (self, other)])
+        rows = np.argsort(owner, kind="stable")
+        x, y = np.concatenate([self.x, other.x])[rows], np.concatenate([self.y, other.y])[rows]
+        return self._trusted(x, y, self.offsets + other.offsets, self.ids, self._covariates)
+
     def padded(self, multiple: int = 8) -> Padded:
         """Rectangular arrays as long as the longest curve, rounded up so that few lengths ever occur.
 

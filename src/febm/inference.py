@@ -57,6 +57,14 @@ class LatentPosterior(NamedTuple):
     mean: Float[ndarray, "curves latent"]
     log_evidence: Float[ndarray, " curves"] | None
     diagnostics: dict[str, Float[ndarray, " curves"]]
+    chains: int = 1  # the draws of a curve come chain after chain
+
+
+class PriorDraws(NamedTuple):
+    """Latents drawn from the prior, and what the sampler says of them: nothing where it is exact."""
+
+    draws: Float[ndarray, "draws latent"]
+    diagnostics: dict[str, float]
 
 
 def infer(
@@ -97,7 +105,8 @@ def infer(
         return _collect(draws, None, {"acceptance": acceptance})
     sampled = _chains(model, single, effort, keys, method)
     diagnostics = {"acceptance": sampled.acceptance, **_convergence(sampled.draws)}
-    return _collect(sampled.draws.reshape(len(observed), -1, sampled.draws.shape[-1]), None, diagnostics)
+    draws = sampled.draws.reshape(len(observed), -1, sampled.draws.shape[-1])
+    return _collect(draws, None, diagnostics)._replace(chains=effort.chains)
 
 
 def settle(method: Method, model: LatentModel) -> Method:
@@ -170,13 +179,15 @@ def leading_mixture(prior: Prior) -> conjugate.Mixture:
     return standard._replace(factors=base.scale * standard.factors)
 
 
-def draw_prior(
-    prior: Prior, count: int, *, steps: int, key: PRNGKeyArray, proposals: int = 1 << 15
-) -> Float[ndarray, "count latent"]:
-    """Draws of the prior: exact for a reference measure, else weighted proposals and Metropolis-corrected steps."""
+def draw_prior(prior: Prior, count: int, *, steps: int, key: PRNGKeyArray, proposals: int = 1 << 15) -> PriorDraws:
+    """Draws of the prior: exact for a reference measure, else weighted proposals and Metropolis-corrected steps.
+
+    The diagnostics of the latter: `acceptance` of the steps, and `effective`, how many proposals the weights leave.
+    """
     if isinstance(prior, Reference):
-        return np.asarray(prior.sample(key, count), dtype=float)
-    return np.asarray(_draw_tilted(prior, count, steps, max(proposals, 16 * count), key), dtype=float)
+        return PriorDraws(np.asarray(prior.sample(key, count), dtype=float), {})
+    draws, acceptance, effective = _draw_tilted(prior, count, steps, max(proposals, 16 * count), key)
+    return PriorDraws(np.asarray(draws, dtype=float), {"acceptance": float(acceptance), "effective": float(effective)})
 
 
 def log_normaliser(model: LatentModel, effort: Effort, key: PRNGKeyArray) -> Float[Array, ""]:
@@ -189,7 +200,7 @@ def log_normaliser(model: LatentModel, effort: Effort, key: PRNGKeyArray) -> Flo
 @eqx.filter_jit
 def _draw_tilted(
     prior: Prior, count: int, steps: int, proposals: int, key: PRNGKeyArray
-) -> Float[Array, "count latent"]:
+) -> tuple[Float[Array, "count latent"], Float[Array, ""], Float[Array, ""]]:
     proposal_key, choose_key, key = jax.random.split(key, 3)
     candidates = prior.reference.sample(proposal_key, proposals)
     log_weights = jax.vmap(prior.log_tilt)(candidates)
@@ -204,13 +215,16 @@ def _draw_tilted(
         states, log_size = carry
         step, step_key = inputs
         states, info = kernel(jax.random.split(step_key, count), states, target, jnp.exp(log_size))
-        rate = jnp.mean(info.acceptance_rate) - samplers.MALA_ACCEPTANCE
-        return (states, log_size + jnp.where(step < steps // 2, rate, 0.0)), None
+        acceptance = jnp.mean(info.acceptance_rate)
+        change = jnp.where(step < steps // 2, acceptance - samplers.MALA_ACCEPTANCE, 0.0)
+        return (states, log_size + change), acceptance
 
     states = jax.vmap(lambda u: blackjax.mala.init(u, target))(start / spread)
     inputs = jnp.arange(steps), jax.random.split(key, steps)
-    (states, _), _ = jax.lax.scan(move, (states, jnp.log(0.05)), inputs)
-    return spread * states.position
+    (states, _), acceptance = jax.lax.scan(move, (states, jnp.log(0.05)), inputs)
+    # Kong's effective sample size of the weights.
+    log_effective = 2 * jax.nn.logsumexp(log_weights) - jax.nn.logsumexp(2 * log_weights)
+    return spread * states.position, jnp.mean(acceptance[steps // 2 :]), jnp.exp(log_effective)
 
 
 @eqx.filter_jit

@@ -2,7 +2,7 @@
 
 import abc
 import os
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,11 @@ from febm import storage
 from febm.checks import as_points
 from febm.curves import Curves
 from febm.errors import NotFittedError
+from febm.io_arviz import to_datatree
 from febm.randomness import RandomState
+
+if TYPE_CHECKING:
+    from xarray import DataTree
 
 
 class Posterior(abc.ABC):
@@ -48,6 +52,19 @@ class Posterior(abc.ABC):
     @abc.abstractmethod
     def log_evidence(self) -> Float[np.ndarray, " curves"]:
         """log p(observed values) of every curve, in the units of the data."""
+
+    def log_density(self, curves: Curves) -> Float[np.ndarray, " curves"]:
+        """log p(further values of every curve | what was observed of it), jointly, in the units of the data."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.log_density: this posterior has no density of further values."
+        )
+
+    def to_arviz(self, at: Any, *, draws: int = 512, random_state: RandomState = None) -> "DataTree":
+        """Functions at the points `at` as ArviZ takes them: `f` with dimensions chain, draw, curve, point, output."""
+        drawn = self.sample(draws, at, random_state=random_state)
+        points = drawn[0].x
+        values = drawn.y.reshape(len(self), draws, len(points), drawn.d_y)
+        return to_datatree(np.moveaxis(values, 0, 1)[None], points, self.ids)
 
     @property
     @abc.abstractmethod

@@ -16,7 +16,7 @@ from tinygp.kernels import Kernel
 from febm.basis import Basis, Empirical, KarhunenLoeve
 from febm.contrastive import Contrastive
 from febm.curves import Curves, as_curves
-from febm.inference import METHODS, Effort, LatentPosterior, Method, draw_prior, infer, settle
+from febm.inference import METHODS, Effort, LatentPosterior, Method, PriorDraws, draw_prior, infer, settle
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, Likelihood, as_likelihood
 from febm.models.base import Process, check_count, points_of
@@ -24,7 +24,8 @@ from febm.models.functions import FunctionSpace, LatentFunctionPosterior
 from febm.models.recipes import fit_by_chains, fit_by_importance
 from febm.models.settings import PAPER, Langevin, Networks, Plan, check_choice
 from febm.networks import positive_integer
-from febm.observations import observe
+from febm.observations import Observations, observe
+from febm.priors import Reference
 from febm.progress import Progress, as_progress
 from febm.randomness import RandomState, as_key
 from febm.scaling import Scaling, as_scaling
@@ -174,7 +175,7 @@ class FEBM(Process):
         n = check_count(n, "FEBM.sample")
         points = points_of(self.grid_ if at is None else at, self.scaling_.d_x, n, "FEBM.sample")
         latent_key, noise_key = jax.random.split(as_key(random_state))
-        weights = self._space.weights(self._draw_latents(n, steps, latent_key))
+        weights = self._space.weights(self._draw_latents(n, steps, latent_key).draws)
         key = noise_key if noise else None
         if not isinstance(points, list):
             return Curves.from_grid(points, self._space.at(points).values(weights, key))
@@ -197,12 +198,13 @@ class FEBM(Process):
                 f"the model was fitted with d_x={self.scaling_.d_x}, d_y={self.scaling_.d_y}."
             )
         key = self.posterior_key_ if random_state is None else as_key(random_state)
-        observed = observe(self.basis_, self.scaling_.apply(curves))
+        scaled, scalings = self.scaling_.apply(curves), self.scaling_.of_each(curves)
+        observed = observe(self.basis_, scaled)
         jacobian = self.scaling_.log_jacobian(curves)
         check_choice("FEBM", "inference", self.inference, METHODS)
         method = settle(self.inference, self.model_)
 
-        def posterior(method: Method, effort: Effort) -> LatentPosterior:
+        def posterior(observed: Observations, method: Method, effort: Effort) -> LatentPosterior:
             return infer(
                 self.model_,
                 observed,
@@ -213,23 +215,29 @@ class FEBM(Process):
                 key=key,
             )
 
-        latent = posterior(method, self.effort)
+        latent = posterior(observed, method, self.effort)
 
         def evidence() -> Float[np.ndarray, " curves"]:
             found = latent.log_evidence
-            return (posterior("auto", self.effort).log_evidence if found is None else found) + jacobian
+            return (posterior(observed, "auto", self.effort).log_evidence if found is None else found) + jacobian
+
+        def evidence_with(further: Curves) -> Float[np.ndarray, " curves"]:
+            more, more_jacobian = _scale_alike(self.scaling_, scalings, further)
+            together = observe(self.basis_, scaled.merge(more.replace(ids=scaled.ids)))
+            return posterior(together, "auto", self.effort).log_evidence + jacobian + more_jacobian
 
         def again(draws: int) -> LatentPosterior:
-            return posterior(method, self.effort.with_draws(draws))
+            return posterior(observed, method, self.effort.with_draws(draws))
 
         return LatentFunctionPosterior(
             self._space,
             latent,
             curves.ids,
-            scalings=self.scaling_.of_each(curves),
+            scalings=scalings,
             method=method,
             again=again,
             evidence=evidence,
+            evidence_with=evidence_with,
         )
 
     def _as_context(self, curves: Any) -> Curves:
@@ -252,7 +260,20 @@ class FEBM(Process):
     def _space(self) -> FunctionSpace:
         return FunctionSpace(self.model_, self.basis_, self.scaling_, self.domain_)
 
-    def _draw_latents(self, n: int, steps: int | None, key: PRNGKeyArray) -> Float[np.ndarray, "draws latent"]:
+    def sample_latents(self, n: int, *, steps: int | None = None, random_state: RandomState = None) -> PriorDraws:
+        """`n` latents as `sample` draws them with the same arguments, and what the sampler says of them."""
+        self._require_fitted("sample_latents")
+        latent_key, _ = jax.random.split(as_key(random_state))
+        return self._draw_latents(check_count(n, "FEBM.sample_latents"), steps, latent_key)
+
+    def chain_steps(self) -> int | None:
+        """The length of the chain that draws latents; None where they are drawn exactly."""
+        self._require_fitted("chain_steps")
+        if self.training_ == "langevin" and not self.langevin.prior.metropolis:
+            return self.langevin.prior.steps
+        return None if isinstance(self.model_.prior, Reference) else PRIOR_STEPS
+
+    def _draw_latents(self, n: int, steps: int | None, key: PRNGKeyArray) -> PriorDraws:
         chain = self.langevin.prior
         if self.training_ == "langevin" and not chain.metropolis:
             # A plain short chain is itself the model: it is right for the steps it was trained with.
@@ -339,8 +360,17 @@ def _run_short(model: LatentModel, objective: Contrastive, n: int, key: PRNGKeyA
     return objective.prior_draws(model, n, key)[0]
 
 
-def _short_run(model: LatentModel, objective: Contrastive, n: int, key: PRNGKeyArray) -> Float[np.ndarray, "n latent"]:
-    return np.asarray(_run_short(model, objective, n, key), dtype=float)
+def _short_run(model: LatentModel, objective: Contrastive, n: int, key: PRNGKeyArray) -> PriorDraws:
+    return PriorDraws(np.asarray(_run_short(model, objective, n, key), dtype=float), {})
+
+
+def _scale_alike(scaling: Scaling, scalings: list[Scaling], further: Curves) -> tuple[Curves, Float[np.ndarray, " n"]]:
+    """Further values of curves in the units that what was observed first gave to each, and their log Jacobian."""
+    if scaling.outputs != "curve":
+        return scaling.apply(further), scaling.log_jacobian(further)
+    each = list(zip(scalings, further, strict=True))
+    jacobian = np.concatenate([own.log_jacobian(curve) for own, curve in each])
+    return Curves.concatenate([own.apply(curve) for own, curve in each]), jacobian
 
 
 def _default_points(curves: Curves) -> Float[np.ndarray, "points inputs"]:

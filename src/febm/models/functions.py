@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,14 +14,19 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy import ndarray
 
 from febm.basis import Basis
+from febm.checks import as_points
 from febm.curves import Curves
 from febm.inference import LatentPosterior
+from febm.io_arviz import to_datatree
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.base import Posterior, check_count, points_of
 from febm.networks import Generator, LinearGenerator
 from febm.randomness import RandomState, as_key
 from febm.scaling import Scaling
+
+if TYPE_CHECKING:
+    from xarray import DataTree
 
 # Features are evaluated in blocks of points, so that a very fine `at` does not need very much memory.
 BLOCK_VALUES = 1 << 24
@@ -112,6 +117,7 @@ class LatentFunctionPosterior(Posterior):
         method: str,
         again: Callable[[int], LatentPosterior],
         evidence: Callable[[], Float[ndarray, " curves"]],
+        evidence_with: Callable[[Curves], Float[ndarray, " curves"]],
     ) -> None:
         self._space = space
         self._latent = latent
@@ -120,6 +126,7 @@ class LatentFunctionPosterior(Posterior):
         self._method = method
         self._again = again
         self._evidence = evidence
+        self._evidence_with = evidence_with
 
     def mean(self, at: Any) -> Float[ndarray, "curves points outputs"] | Curves:
         """The posterior mean at the points `at`."""
@@ -166,6 +173,31 @@ class LatentFunctionPosterior(Posterior):
     def log_evidence(self) -> Float[ndarray, " curves"]:
         """log p(observed values) of every curve, in the units of the data."""
         return self._evidence()
+
+    def log_density(self, curves: Curves) -> Float[ndarray, " curves"]:
+        """log p(further values | observed ones) of every curve, as the ratio of two evidences."""
+        if not isinstance(curves, Curves) or len(curves) != len(self.ids):
+            raise ValueError(
+                f"Posterior.log_density: give Curves with further values of the {len(self.ids)} conditioned curves, "
+                "in the same order."
+            )
+        return self._evidence_with(curves) - self.log_evidence
+
+    def to_arviz(self, at: Any, *, draws: int | None = None, random_state: RandomState = None) -> "DataTree":
+        """Functions `f` at the points `at` and their latents `z`, chain by chain as they were drawn.
+
+        With `draws` they are drawn anew and mixed, in one chain and without latents.
+        """
+        if draws is not None:
+            return super().to_arviz(at, draws=draws, random_state=random_state)
+        points = as_points(at, self._space.scaling.d_x, name="Posterior.to_arviz: at")
+        functions = np.stack(self._per_curve(points, lambda i, there: self._draws(i, there)))
+        chains = self._latent.chains
+
+        def by_chain(array: ndarray) -> ndarray:
+            return np.moveaxis(array.reshape(len(array), chains, -1, *array.shape[2:]), 0, 2)
+
+        return to_datatree(by_chain(functions), points, self.ids, by_chain(self._latent.draws))
 
     @property
     def diagnostics(self) -> pd.DataFrame:
