@@ -1,6 +1,7 @@
 """Numbers at the door: what a user hands over becomes a float64 array, or a sentence that says why not."""
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,13 @@ def as_points(at: Any, d_x: int, name: str = "at") -> np.ndarray:
             "drop or fix them."
         )
     return points
+
+
+def whole_number(name: str, value: Any, *, least: int = 1) -> int:
+    """`value` as a Python integer of at least `least`, or a sentence that begins with `name`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}.")
+    return int(value)
 
 
 def parse_numbers(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:

@@ -12,4 +12,4 @@ class NotFittedError(FebmError, sklearn.exceptions.NotFittedError):
 
 
 class FormatError(FebmError, ValueError):
-    """A file is not a febm model, or was written by a newer febm."""
+    """A file is not what it should be: not a febm model, or of a newer febm, or not the data it is named after."""

@@ -7,13 +7,14 @@ from abc import abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
 from math import sqrt
-from numbers import Integral
 from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
+
+from febm.checks import whole_number
 
 
 class ResidualMLP(eqx.Module):
@@ -47,10 +48,10 @@ class ResidualMLP(eqx.Module):
         zero_last: bool = False,
         key: PRNGKeyArray,
     ) -> None:
-        in_size = positive_integer("ResidualMLP: in_size", in_size)
-        outputs = 1 if out_size == "scalar" else positive_integer("ResidualMLP: out_size", out_size)
-        width = positive_integer("ResidualMLP: width", width)
-        depth = positive_integer("ResidualMLP: depth", depth)
+        in_size = whole_number("ResidualMLP: in_size", in_size)
+        outputs = 1 if out_size == "scalar" else whole_number("ResidualMLP: out_size", out_size)
+        width = whole_number("ResidualMLP: width", width)
+        depth = whole_number("ResidualMLP: depth", depth)
         if activation not in ACTIVATIONS:
             raise ValueError(
                 f"ResidualMLP: activation is {activation!r}; choose one of {', '.join(sorted(ACTIVATIONS))}."
@@ -190,16 +191,9 @@ def _pad(z: Float[Array, " latent"], rank: int) -> Float[Array, " rank"]:
     return jnp.concatenate([z, jnp.zeros(missing, z.dtype)]) if missing else z
 
 
-def positive_integer(name: str, value: int) -> int:
-    """`value` as a Python integer, or a sentence that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} is {value!r}; give a whole number of at least 1.")
-    return int(value)
-
-
 def _sizes(owner: str, latent_dim: int, rank: int) -> tuple[int, int]:
-    latent_dim = positive_integer(f"{owner}: latent_dim", latent_dim)
-    rank = positive_integer(f"{owner}: rank", rank)
+    latent_dim = whole_number(f"{owner}: latent_dim", latent_dim)
+    rank = whole_number(f"{owner}: rank", rank)
     if latent_dim > rank:
         raise ValueError(
             f"{owner}: latent_dim is {latent_dim} but the basis has only {rank} functions; "

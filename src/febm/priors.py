@@ -15,7 +15,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from febm.networks import positive_integer
+from febm.checks import whole_number
 
 LOG_2PI = log(2 * pi)
 
@@ -84,7 +84,7 @@ class GaussianPrior(Reference):
     def __init__(self, dim: int, scale: float = 1.0) -> None:
         if not 0 < scale < np.inf:
             raise ValueError(f"GaussianPrior: scale is {scale}; give a finite number above 0.")
-        self.dim = positive_integer("GaussianPrior: dim", dim)
+        self.dim = whole_number("GaussianPrior: dim", dim)
         self.scale = float(scale)
 
     def log_density(self, z: Float[Array, " dim"]) -> Float[Array, ""]:
@@ -130,7 +130,7 @@ class MixturePrior(Reference):
         factors: Array | np.ndarray,
         dim: int,
     ) -> None:
-        dim = positive_integer("MixturePrior: dim", dim)
+        dim = whole_number("MixturePrior: dim", dim)
         _check_mixture(np.shape(log_weights), np.shape(means), np.shape(factors), dim)
         if not isinstance(factors, jax.core.Tracer):
             diagonals = np.diagonal(np.asarray(factors), axis1=1, axis2=2)
@@ -201,7 +201,7 @@ class Energy(eqx.Module):
     def __init__(
         self, network: Callable[[Float[Array, " dim"]], Float[Array, ""]], dim: int, confinement: float = 0.0
     ) -> None:
-        dim = positive_integer("Energy: dim", dim)
+        dim = whole_number("Energy: dim", dim)
         inputs, outputs = getattr(network, "in_size", dim), getattr(network, "out_size", "scalar")
         if inputs != dim:
             raise ValueError(f"Energy: the network takes {inputs} coordinates but dim is {dim}; make them equal.")

@@ -111,13 +111,6 @@ class Process(BaseEstimator, abc.ABC):
         """Whether `fit` has been called."""
 
 
-def check_count(n: Any, owner: str) -> int:
-    """Refuse a number of draws that is not a whole number of at least one."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"{owner}: n is {n!r}; ask for a whole number of draws, at least one.")
-    return int(n)
-
-
 def points_of(at: Any, d_x: int, count: int, owner: str) -> np.ndarray | list[np.ndarray]:
     """The points asked for: one `(m, d_x)` array for all, or a list with the points of each curve."""
     if not isinstance(at, Curves):

@@ -14,16 +14,16 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from tinygp.kernels import Kernel
 
 from febm.basis import Basis, Empirical, KarhunenLoeve
+from febm.checks import whole_number
 from febm.contrastive import Contrastive
 from febm.curves import Curves, as_curves
 from febm.inference import METHODS, Effort, LatentPosterior, Method, PriorDraws, draw_prior, infer, settle
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, Likelihood, as_likelihood
-from febm.models.base import Process, check_count, points_of
+from febm.models.base import Process, points_of
 from febm.models.functions import FunctionSpace, LatentFunctionPosterior
 from febm.models.recipes import fit_by_chains, fit_by_importance
 from febm.models.settings import PAPER, Langevin, Networks, Plan, check_choice
-from febm.networks import positive_integer
 from febm.observations import Observations, observe
 from febm.priors import Reference
 from febm.progress import Progress, as_progress
@@ -172,7 +172,7 @@ class FEBM(Process):
         The same `random_state` gives the same functions whatever `at` is.
         """
         self._require_fitted("sample")
-        n = check_count(n, "FEBM.sample")
+        n = whole_number("FEBM.sample: n", n)
         points = points_of(self.grid_ if at is None else at, self.scaling_.d_x, n, "FEBM.sample")
         latent_key, noise_key = jax.random.split(as_key(random_state))
         weights = self._space.weights(self._draw_latents(n, steps, latent_key).draws)
@@ -264,7 +264,7 @@ class FEBM(Process):
         """`n` latents as `sample` draws them with the same arguments, and what the sampler says of them."""
         self._require_fitted("sample_latents")
         latent_key, _ = jax.random.split(as_key(random_state))
-        return self._draw_latents(check_count(n, "FEBM.sample_latents"), steps, latent_key)
+        return self._draw_latents(whole_number("FEBM.sample_latents: n", n), steps, latent_key)
 
     def chain_steps(self) -> int | None:
         """The length of the chain that draws latents; None where they are drawn exactly."""
@@ -290,7 +290,7 @@ class FEBM(Process):
         check_choice("FEBM", "inference", self.inference, METHODS)
         for name in ("latent_dim", "energy_dim", "components"):
             if getattr(self, name) is not None:
-                positive_integer(f"FEBM: {name}", getattr(self, name))
+                whole_number(f"FEBM: {name}", getattr(self, name))
         if not 0 < self.validation < 1:
             raise ValueError(f"FEBM: validation is {self.validation}; give a share between 0 and 1, such as 0.2.")
         likelihood = as_likelihood(self.likelihood)

@@ -14,13 +14,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy import ndarray
 
 from febm.basis import Basis
-from febm.checks import as_points
+from febm.checks import as_points, whole_number
 from febm.curves import Curves
 from febm.inference import LatentPosterior
 from febm.io_arviz import to_datatree
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
-from febm.models.base import Posterior, check_count, points_of
+from febm.models.base import Posterior, points_of
 from febm.networks import Generator, LinearGenerator
 from febm.randomness import RandomState, as_key
 from febm.scaling import Scaling
@@ -142,7 +142,7 @@ class LatentFunctionPosterior(Posterior):
 
     def sample(self, n: int, at: Any, *, noise: bool = False, random_state: RandomState = None) -> Curves:
         """`n` functions for each curve, with ids (curve, draw)."""
-        n = check_count(n, "Posterior.sample")
+        n = whole_number("Posterior.sample: n", n)
         points = self._points(at, "sample")
         choose_key, noise_key = jax.random.split(as_key(random_state))
         available = self._latent.draws.shape[1]
