@@ -1,0 +1,138 @@
+"""What is known of a curve that was seen in part: band, draws, and the points seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from febm.curves import Curves, as_points
+from febm.models.base import Posterior
+from febm.plotting.curves import plot_curves
+from febm.plotting.style import (
+    MODEL,
+    OBSERVED,
+    TRUTH,
+    axes_or_current,
+    from_left_to_right,
+    require_curve,
+    require_lines,
+    require_output,
+    tidy,
+)
+from febm.randomness import RandomState
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BANDS = ("pointwise", "simultaneous")
+
+
+def plot_posterior(
+    posterior: Posterior,
+    at: Any,
+    *,
+    curve: int = 0,
+    output: int = 0,
+    level: float = 0.9,
+    band: Literal["pointwise", "simultaneous"] = "pointwise",
+    draws: int = 30,
+    context: Curves | None = None,
+    truth: Curves | None = None,
+    axes: Axes | None = None,
+    random_state: RandomState = 0,
+) -> Axes:
+    """Draw what is known of one curve: the band of its interval, functions drawn from it, and what was seen of it.
+
+    Parameters
+    ----------
+    posterior
+        What `condition` gave, of curves with one input.
+    at
+        The points `(m,)` at which band and draws are evaluated.
+    curve
+        Which of the conditioned curves, by position.
+    output
+        Which output is drawn, counted from 0.
+    level
+        The share of the probability that the band holds.
+    band
+        "pointwise": the band holds that share at each point; "simultaneous": of whole functions, which takes a
+        wider band.
+    draws
+        How many functions are drawn; none at 0.
+    context
+        The conditioned curves, of which the points seen are marked.
+    truth
+        The same curves in full, drawn dashed.
+    axes
+        Where to draw; None: the current axes of pyplot.
+    random_state
+        Which functions are drawn.
+    """
+    if band not in BANDS:
+        raise ValueError(f"plot_posterior: band is {band!r}; choose 'pointwise' or 'simultaneous'.")
+    if np.ndim(at) == 2 and np.shape(at)[1] == 2:
+        raise ValueError(
+            "plot_posterior: `at` has two inputs, and only one can be drawn as a line; give plot_images the curves "
+            "of posterior.sample(n, at)."
+        )
+    require_curve(curve, len(posterior), "plot_posterior")
+    points = np.sort(as_points(at, 1, "plot_posterior: at"), axis=0)
+    lower, upper = _band(posterior, points, level, band, random_state)
+    require_output(output, lower.shape[-1], "plot_posterior")
+    axes = axes_or_current(axes)
+    axes.fill_between(
+        points[:, 0],
+        lower[curve, :, output],
+        upper[curve, :, output],
+        color=MODEL,
+        alpha=0.16,
+        linewidth=0,
+        label=f"{100 * level:g} % {'interval' if band == 'pointwise' else 'band of whole curves'}",
+    )
+    if draws > 0:
+        drawn = posterior.sample(draws, points, random_state=random_state)
+        first = range(len(posterior))[curve] * draws
+        plot_curves(
+            drawn[first : first + draws],
+            axes=axes,
+            output=output,
+            color=MODEL,
+            alpha=0.45,
+            line_width=0.8,
+            label="draws given the points",
+        )
+    if truth is not None:
+        require_lines(truth, output, "plot_posterior: truth")
+        x, y = from_left_to_right(truth[curve], output).T
+        axes.plot(x, y, "--", color=TRUTH, linewidth=1.6, dash_capstyle="round", label="true curve")
+    if context is not None:
+        require_lines(context, output, "plot_posterior: context")
+        x, y = from_left_to_right(context[curve], output).T
+        # The white edge keeps points apart from each other and from the lines under them.
+        axes.plot(
+            x,
+            y,
+            "o",
+            color=OBSERVED,
+            markersize=5.5,
+            markeredgecolor="white",
+            markeredgewidth=0.8,
+            zorder=5,
+            label="points seen",
+        )
+    tidy(axes)
+    return axes
+
+
+def _band(
+    posterior: Posterior, points: np.ndarray, level: float, band: str, random_state: RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper end of the band, each (curves, points, outputs)."""
+    if band == "pointwise":
+        return posterior.interval(points, level)
+    # Imported here: the yardsticks are no part of a picture that does not ask for them.
+    from febm.evaluation.calibration import simultaneous_band
+
+    return simultaneous_band(posterior, points, level, random_state=random_state)
