@@ -7,11 +7,13 @@ shares of samples with a positive and with a small leading coefficient for the c
 import argparse
 import json
 import time
+from fractions import Fraction
 
 import numpy as np
 
 import febm
 from febm.datasets import load_quadratic
+from febm.evaluation import predictive_scores, split, summarise
 from febm.models.febm import PRIOR_STEPS
 
 # Predictive squared error of F-EBM as the paper has it: split, share of the points seen, error.
@@ -28,32 +30,18 @@ PUBLISHED = {
 }
 
 
-def seen(kind: str, share: float, curves: int, points: int, seed: int) -> np.ndarray:
-    """Which points of each curve are the context."""
-    place = np.broadcast_to(np.arange(points), (curves, points))
-    if kind == "downsample":
-        return place % round(1 / share) == 0
-    if kind == "middle":
-        side = round(points * share / 2)
-        return (place < side) | (place >= points - side)
-    return np.random.default_rng(seed).permuted(place, axis=1) < round(points * share)
-
-
 def measure(seed: int) -> dict:
     """Fit one model and judge it."""
     data = load_quadratic(random_state=seed)
     start = time.perf_counter()
     model = febm.FEBM(random_state=seed, progress=False).fit(data.train)
     result: dict = {"seed": seed, "fit_seconds": round(time.perf_counter() - start, 1), "error": {}, "samples": {}}
-    x, truth = data.evaluation.to_grid()
     for (kind, share), published in PUBLISHED.items():
-        numerator, denominator = map(int, share.split("/"))
-        context = seen(kind, numerator / denominator, *truth.shape[:2], seed)
-        curves = febm.Curves.from_grid(x, np.where(context[..., None], truth, np.nan))
-        square = (model.condition(curves).mean(x) - truth)[..., 0] ** 2
-        error = np.mean([np.mean(row[~mask]) for row, mask in zip(square, context, strict=True)])
-        result["error"][f"{kind} {share}"] = {"ours": float(error), "published": published}
+        context, target = split(data.evaluation, kind, float(Fraction(share)), random_state=seed)
+        scores = summarise(predictive_scores(model, context, target, seed))
+        result["error"][f"{kind} {share}"] = {"ours": scores.loc["mse", "mean"], "published": published}
     for steps in (PRIOR_STEPS, 10 * PRIOR_STEPS):
+        x, _ = data.train.to_grid()
         _, values = model.sample(2000, at=x, random_state=seed, steps=steps).to_grid()
         leading = np.polyfit(x, values[..., 0].T, 2)[0]
         positive, small = np.mean(leading > 0), np.mean(np.abs(leading) < 0.5)

@@ -104,33 +104,6 @@ def test_a_file_in_place_of_the_folder_is_refused_before_any_work(tmp_path):
     assert (tmp_path / "taken").read_text() == "mine"
 
 
-def quadratics(n: int, generator: np.random.Generator) -> np.ndarray:
-    x = np.linspace(-10, 10, 30)
-    signs = generator.choice([-1.0, 1.0], size=(n, 1))
-    return signs * x**2 + 10 * generator.normal(size=(n, 1))
-
-
-def test_two_sample_test_keeps_its_level_on_equal_samples():
-    """Rejections at 5 % in 200 trials are binomial: more than 22 have probability 0.0002."""
-    generator = np.random.default_rng(0)
-    values = [
-        febm.demo._two_sample_p_value(quadratics(20, generator), quadratics(20, generator), generator, permutations=99)
-        for _ in range(200)
-    ]
-    assert np.sum(np.array(values) <= 0.05) <= 22
-
-
-def test_two_sample_test_tells_a_gaussian_of_the_same_moments_apart():
-    """It does in 97 % of trials: fewer than 16 rejections in 20 have probability 0.0003."""
-    generator = np.random.default_rng(0)
-    values = []
-    for _ in range(20):
-        slopes, levels = generator.normal(size=(2, 150, 1))
-        gaussian = slopes * np.linspace(-10, 10, 30) ** 2 + 10 * levels
-        values.append(febm.demo._two_sample_p_value(quadratics(150, generator), gaussian, generator, permutations=199))
-    assert np.sum(np.array(values) <= 0.05) >= 16
-
-
 def test_help_names_the_demo_and_its_options():
     runner = CliRunner()
     plain = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120"}

@@ -1,0 +1,259 @@
+"""What a report is about: a model or a set of samples, the curves it is judged by, and how much work may be done."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import zlib
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from febm.curves import Curves, as_curves
+from febm.models.base import Process
+from febm.ragged import sorted_union
+from febm.randomness import numpy_generator
+
+# The paper's three ways to hide points, with the shares that stay visible.
+SPLITS = (
+    *(("downsample", p) for p in (1 / 4, 1 / 3, 1 / 2)),
+    *(("middle", p) for p in (1 / 4, 1 / 2, 3 / 4)),
+    *(("random", p) for p in (1 / 4, 1 / 2, 3 / 4)),
+)
+KERNELS = ("id", "fpca", "whitened", "sqr", "cexp", "cov")
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportEffort:
+    """How much work a report does; the defaults take about a minute for a few hundred curves.
+
+    Parameters
+    ----------
+    tested
+        Most curves on either side of a test.
+    kernels
+        Kernels of the two-sample tests.
+    permutations
+        Shuffles behind each p-value; after the correction for all tests, 200 or fewer could never reject.
+    power_sizes, power_kernels, trials
+        Sizes, kernels and repetitions of the table of power.
+    predicted
+        Most curves that are predicted in each split.
+    draws
+        Posterior draws of each of them; a 90 % interval needs 19.
+    splits
+        Pairs of a kind ("downsample", "middle", "random") and the share of points that is seen.
+    embedded
+        Most curves on either side of the two maps.
+    shown
+        Curves in a picture.
+    chains
+        Whether the samplers are examined.
+    """
+
+    tested: int = 500
+    kernels: tuple[str, ...] = KERNELS
+    permutations: int = 499
+    power_sizes: tuple[int, ...] = (10, 50, 150)
+    power_kernels: tuple[str, ...] = ("id", "fpca")
+    trials: int = 200
+    predicted: int = 200
+    draws: int = 256
+    splits: tuple[tuple[str, float], ...] = SPLITS
+    embedded: int = 300
+    shown: int = 40
+    chains: bool = True
+
+    def __post_init__(self) -> None:
+        least = {"tested": 2, "permutations": 1, "trials": 1, "predicted": 1, "draws": 19, "embedded": 2, "shown": 1}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < bound:
+                raise ValueError(f"ReportEffort: {name} is {value!r}; give a whole number of at least {bound}.")
+
+
+class Functions(NamedTuple):
+    """What is compared, on one mesh."""
+
+    samples: Curves
+    curves: Curves
+    reference: Curves | None
+    reconstructed: bool
+
+
+class Subject:
+    """A model or samples, and the curves to judge by, drawn and cut to size once for all sections."""
+
+    sides = ("samples", "curves")
+
+    def __init__(
+        self,
+        *,
+        model: Process | None,
+        given: Curves | None,
+        data: Curves,
+        reference: Curves | None,
+        context: Curves | None,
+        effort: ReportEffort,
+        key: PRNGKeyArray,
+    ) -> None:
+        self.model = model
+        self.data = data
+        self.reference = reference
+        self.effort = effort
+        self._given = given
+        self._context = context
+        self._key = key
+
+    def key(self, purpose: str) -> PRNGKeyArray:
+        """Randomness of its own for each purpose, so that one section does not change another."""
+        return jax.random.fold_in(self._key, zlib.crc32(purpose.encode()))
+
+    @functools.cached_property
+    def tested(self) -> Curves:
+        """The curves that samples are compared with, in the units of samples."""
+        return self._comparable(self._some(self.data, self.effort.tested, "tested"))
+
+    @functools.cached_property
+    def compared_reference(self) -> Curves | None:
+        """Other curves of the same kind, against which the curves themselves are tested."""
+        if self.reference is None:
+            return None
+        return self._comparable(self._some(self.reference, self.effort.tested, "reference"))
+
+    @functools.cached_property
+    def samples(self) -> Curves:
+        """Samples with observation noise at the points of the curves: like is compared with like."""
+        if self._given is not None:
+            return self._some(self._given, self.effort.tested, "samples")
+        assert self.model is not None
+        at = self.tested
+        grid = common_points(at)
+        key = self.key("samples")
+        if grid is not None:
+            drawn = self.model.sample(len(at), at=grid, noise=True, random_state=key)
+        else:
+            drawn = self.model.sample(len(at), at=at, noise=True, random_state=key)
+        if len(drawn.y) == len(at.y) and np.isnan(at.y).any():
+            drawn = drawn.replace(y=np.where(np.isnan(at.y), np.nan, drawn.y))
+        if not np.isfinite(drawn.y[~np.isnan(at.y)] if drawn.y.shape == at.y.shape else drawn.y).all():
+            raise ValueError("the model's samples hold values that are not finite.")
+        return drawn
+
+    @functools.cached_property
+    def functions(self) -> Functions:
+        """Samples, curves and reference on one mesh, made once: curves with points of their own need a regression."""
+        from febm.evaluation.mesh import on_common_mesh
+
+        parts = [self.samples, self.tested]
+        parts += [] if self.compared_reference is None else [self.compared_reference]
+        found = on_common_mesh(*parts, owner="report")
+        samples, curves, *rest = (Curves.from_grid(found.points, values) for values in found.values)
+        return Functions(samples, curves, rest[0] if rest else None, found.reconstructed)
+
+    @functools.cached_property
+    def predicted(self) -> Curves:
+        """The curves that are predicted from parts of themselves."""
+        return self._some(self.data, self.effort.predicted, "predicted")
+
+    @functools.cached_property
+    def context(self) -> Curves:
+        """Partly observed curves for the posterior chains."""
+        if self._context is not None:
+            return self._context
+        generator = numpy_generator(self.key("context"))
+        some = self.predicted[: min(16, len(self.predicted))]
+        seen = generator.uniform(size=len(some.x)) < 0.5
+        seen[some.offsets[:-1]] = True
+        return some.select(seen)
+
+    def _some(self, curves: Curves, most: int, purpose: str) -> Curves:
+        if len(curves) <= most:
+            return curves
+        return curves[np.sort(numpy_generator(self.key(f"choose {purpose}")).permutation(len(curves))[:most])]
+
+    def _comparable(self, curves: Curves) -> Curves:
+        """Curves in the units of samples, which a model of each curve's shape gives without level and size."""
+        scaling = getattr(self.model, "scaling_", None)
+        if getattr(scaling, "outputs", None) != "curve":
+            return curves
+        assert scaling is not None
+        return curves.replace(y=scaling.apply(curves).y)
+
+
+def common_points(curves: Curves) -> Float[np.ndarray, "points d_x"] | None:
+    """The points of every curve where all have the same in the same order and nothing is missing, else None."""
+    first = curves.x[: curves.lengths[0]]
+    if not (curves.lengths == len(first)).all() or np.isnan(curves.y).any():
+        return None
+    same = np.array_equal(curves.x, np.tile(first, (len(curves), 1)))
+    return first if same else None
+
+
+def mean_curve_error(target: Curves, curves: Curves) -> Float[np.ndarray, " targets"]:
+    """The mean squared distance of each target from the mean of `curves` at its places: the variance to be explained.
+
+    Places are the points themselves where curves share them, otherwise twenty bins of one coordinate, or everything.
+    """
+    places = _places(np.concatenate([curves.x, target.x]))
+    place, target_place = places[: len(curves.x)], places[len(curves.x) :]
+    size = int(places.max()) + 1
+    squares = np.full(target.y.shape, np.nan)
+    for output in range(curves.d_y):
+        there = ~np.isnan(curves.y[:, output])
+        total = np.bincount(place[there], curves.y[there, output], minlength=size)
+        number = np.bincount(place[there], minlength=size)
+        mean = np.divide(total, number, out=np.full(size, np.nanmean(curves.y[:, output])), where=number > 0)
+        squares[:, output] = (target.y[:, output] - mean[target_place]) ** 2
+    known = ~np.isnan(squares)
+    starts = target.offsets[:-1]
+    sums = np.add.reduceat(np.where(known, squares, 0.0).sum(axis=1), starts)
+    return sums / np.maximum(np.add.reduceat(known.sum(axis=1), starts), 1)
+
+
+def _places(x: Float[np.ndarray, "points d_x"]) -> np.ndarray:
+    """In which place each point lies, counted from 0."""
+    places, points = sorted_union(x)
+    if 5 * len(points) <= len(x):  # at least five values at a point, on average
+        return places
+    if x.shape[1] == 1:
+        return np.searchsorted(np.quantile(x[:, 0], np.linspace(0, 1, 21)[1:-1]), x[:, 0])
+    return np.zeros(len(x), dtype=int)
+
+
+def as_subject(model: Any, data: Any, *, context: Any, effort: ReportEffort, key: PRNGKeyArray) -> Subject:
+    """Check what was given, and say with a sentence what is wrong with it."""
+    from febm.datasets.base import Dataset
+
+    reference = None
+    if isinstance(data, Dataset):
+        data, reference = data.evaluation, data.train
+    curves = as_curves(data, "report: data")
+    if isinstance(model, type):
+        raise TypeError(
+            f"report: model is the class {model.__name__}; give a fitted model, {model.__name__}().fit(curves)."
+        )
+    process = model if isinstance(model, Process) else None
+    given = None if process is not None else as_curves(model, "report: model, which is no Process,")
+    if process is not None:
+        process._require_fitted("report")
+        curves = _on_grid_of(process, data, curves)
+    if given is not None and (given.d_x, given.d_y) != (curves.d_x, curves.d_y):
+        raise ValueError(
+            f"report: the samples have d_x={given.d_x}, d_y={given.d_y}, the data d_x={curves.d_x}, d_y={curves.d_y}; "
+            "both sets of curves need the same."
+        )
+    if len(curves) < 2 or (given is not None and len(given) < 2):
+        raise ValueError("report: there is one curve on a side; a distribution needs at least two curves to be judged.")
+    part = None if context is None else as_curves(context, "report: context")
+    return Subject(model=process, given=given, data=curves, reference=reference, context=part, effort=effort, key=key)
+
+
+def _on_grid_of(model: Process, data: Any, curves: Curves) -> Curves:
+    """A plain array is on the grid that the model was fitted on, if that has as many points."""
+    grid = getattr(model, "grid_", None)
+    if isinstance(data, Curves) or grid is None or np.ndim(data) != 2 or np.shape(data)[1] != len(grid):
+        return curves
+    return curves.replace(x=np.asarray(grid)[curves.x[:, 0].astype(int)])
