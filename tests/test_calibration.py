@@ -12,7 +12,7 @@ from scipy.stats import kstest, norm
 
 from febm.curves import Curves
 from febm.evaluation import prediction
-from febm.evaluation.calibration import LEVELS, Calibration, calibration, simultaneous_band
+from febm.evaluation.calibration import LEVELS, Calibration, check_calibration, simultaneous_band
 from febm.evaluation.prediction import Predictive, predict
 from febm.evaluation.splits import split
 
@@ -31,7 +31,7 @@ def parts(process):
 
 @pytest.fixture(scope="module")
 def honest(process, parts):
-    return calibration(process, *parts, draws=300, random_state=0)
+    return check_calibration(process, *parts, draws=300, random_state=0)
 
 
 def by_hand(observed, draws):
@@ -65,7 +65,7 @@ def test_simultaneous_coverage_of_an_honest_model_is_the_level(honest):
 def test_ranks_of_curves_are_uniform_for_any_number_of_draws(draws):
     rng = np.random.default_rng(draws)
     walk = np.cumsum(rng.standard_t(3, size=(draws + 1, 2000, 6)), axis=2)
-    found = calibration(by_hand(walk[0], walk[1:]), levels=[0.5], random_state=0)
+    found = check_calibration(by_hand(walk[0], walk[1:]), levels=[0.5], random_state=0)
     assert found.pvalue > 1e-3
     assert found.pvalue == pytest.approx(kstest(found.ranks, "uniform").pvalue)
 
@@ -75,7 +75,7 @@ def test_pit_of_an_honest_model_is_uniform():
     process = ClosedFormProcess()
     curves = process.sample(500, GRID[:4], noise=True, random_state=2)
     context, target = curves.select(np.tile([1, 1, 1, 0], 500) == 1), curves.select(np.tile([0, 0, 0, 1], 500) == 1)
-    found = calibration(process, context, target, draws=200, random_state=0)
+    found = check_calibration(process, context, target, draws=200, random_state=0)
     assert len(found.pit) == 500
     assert kstest(found.pit, "uniform").pvalue > 1e-3
     assert found.pit_distance == pytest.approx(kstest(found.pit, "uniform").statistic)
@@ -104,7 +104,7 @@ def test_mean_predictive_distribution_is_the_mixture_of_all_targets(process, par
 
 @pytest.mark.parametrize(("wrong", "side"), [({"inflation": 0.6}, -1), ({"inflation": 1.7}, 1)])
 def test_wrong_spread_shows_in_coverage_and_bands(parts, wrong, side):
-    found = calibration(ClosedFormProcess(**wrong), *parts, draws=200, levels=[0.3, 0.5, 0.9], random_state=0)
+    found = check_calibration(ClosedFormProcess(**wrong), *parts, draws=200, levels=[0.3, 0.5, 0.9], random_state=0)
     for table in (found.coverage, found.simultaneous):
         gap = side * (table["coverage"] - table["level"])
         assert (gap > 4.4 * table["standard_error"]).all()
@@ -113,7 +113,7 @@ def test_wrong_spread_shows_in_coverage_and_bands(parts, wrong, side):
 
 
 def test_wrong_mean_shows_in_pit_and_marginal(parts, honest):
-    found = calibration(ClosedFormProcess(shift=1.0), *parts, draws=200, random_state=0)
+    found = check_calibration(ClosedFormProcess(shift=1.0), *parts, draws=200, random_state=0)
     # A shift by one standard deviation moves the PIT by Φ(½) − Φ(−½) = .38 where it moves it most.
     assert found.pit_distance == pytest.approx(norm.cdf(0.5) - norm.cdf(-0.5), abs=0.06)
     assert found.pit.mean() < 0.35
@@ -126,9 +126,9 @@ def test_wrong_mean_shows_in_pit_and_marginal(parts, honest):
 def test_dependent_values_of_a_curve_count_as_one():
     rng = np.random.default_rng(0)
     observed, draws = rng.normal(size=(200, 1)), rng.normal(size=(100, 200, 1))
-    once = calibration(by_hand(observed, draws), levels=[0.5, 0.9], random_state=0)
+    once = check_calibration(by_hand(observed, draws), levels=[0.5, 0.9], random_state=0)
     copied = by_hand(np.repeat(observed, 7, axis=1), np.repeat(draws, 7, axis=2))
-    pd.testing.assert_frame_equal(once.coverage, calibration(copied, levels=[0.5, 0.9], random_state=0).coverage)
+    pd.testing.assert_frame_equal(once.coverage, check_calibration(copied, levels=[0.5, 0.9], random_state=0).coverage)
     share = once.coverage["coverage"]
     np.testing.assert_allclose(once.coverage["standard_error"], np.sqrt(share * (1 - share) / 199))
 
@@ -144,7 +144,9 @@ def test_standard_error_is_the_spread_over_repetitions():
         draws = rng.normal(size=(40, 60, 1)) + 0.3 * rng.normal(size=(40, 60, 8))
         target = Curves.from_grid(np.arange(8), np.where(rows, (level + 0.3 * rng.normal(size=(60, 8)))[0], np.nan))
         flat = draws[:, rows]
-        found = calibration(Predictive(target, flat.mean(axis=0), flat, np.zeros(60)), levels=[0.7], random_state=0)
+        found = check_calibration(
+            Predictive(target, flat.mean(axis=0), flat, np.zeros(60)), levels=[0.7], random_state=0
+        )
         shares.append(found.coverage["coverage"][0])
         errors.append(found.coverage["standard_error"][0])
     assert np.std(shares) / np.mean(errors) == pytest.approx(1, abs=4.4 * 0.05)
@@ -152,7 +154,9 @@ def test_standard_error_is_the_spread_over_repetitions():
 
 def test_single_curve_has_no_standard_error():
     rng = np.random.default_rng(0)
-    found = calibration(by_hand(rng.normal(size=(1, 5)), rng.normal(size=(50, 1, 5))), levels=[0.5], random_state=0)
+    found = check_calibration(
+        by_hand(rng.normal(size=(1, 5)), rng.normal(size=(50, 1, 5))), levels=[0.5], random_state=0
+    )
     assert np.isnan(found.coverage["standard_error"]).all()
     assert np.isfinite(found.coverage["coverage"]).all()
 
@@ -163,10 +167,10 @@ def test_single_curve_has_no_standard_error():
 def test_value_on_which_all_agree_decides_nothing():
     rng = np.random.default_rng(0)
     observed, draws = rng.normal(size=(50, 3)), rng.normal(size=(40, 50, 3))
-    plain = calibration(by_hand(observed, draws), levels=[0.5], random_state=0)
+    plain = check_calibration(by_hand(observed, draws), levels=[0.5], random_state=0)
     sure = by_hand(np.pad(observed, ((0, 0), (0, 1)), constant_values=0.1), np.pad(draws, ((0, 0),) * 2 + ((0, 1),)))
     sure.draws[:, 3::4] = 0.1
-    ranks = calibration(sure, levels=[0.5], random_state=0).ranks
+    ranks = check_calibration(sure, levels=[0.5], random_state=0).ranks
     # What comes after the whole rank is drawn anew.
     np.testing.assert_array_equal(np.floor(41 * ranks), np.floor(41 * plain.ranks))
 
@@ -175,13 +179,13 @@ def test_value_that_all_draws_miss_puts_the_curve_outside_every_band():
     rng = np.random.default_rng(0)
     draws = rng.normal(size=(40, 20, 3))
     draws[:, :, 1] = 0.1
-    found = calibration(by_hand(np.full((20, 3), 0.2), draws), levels=[0.5, 0.9], random_state=0)
+    found = check_calibration(by_hand(np.full((20, 3), 0.2), draws), levels=[0.5, 0.9], random_state=0)
     assert (found.ranks >= 40 / 41).all()
     assert found.simultaneous["coverage"].tolist() == [0, 0]
 
 
 def test_curve_that_is_certain_and_right_has_a_uniform_rank():
-    found = calibration(by_hand(np.full((400, 3), 0.1), np.full((40, 400, 3), 0.1)), levels=[0.5], random_state=0)
+    found = check_calibration(by_hand(np.full((400, 3), 0.1), np.full((40, 400, 3), 0.1)), levels=[0.5], random_state=0)
     assert found.pvalue > 1e-3
     assert found.coverage["coverage"].tolist() == [1]
 
@@ -191,14 +195,14 @@ def test_curve_that_is_certain_and_right_has_a_uniform_rank():
 
 def test_predictive_gives_what_the_model_gives(process, parts, honest, monkeypatch):
     predictive = predict(process, *parts, draws=300, random_state=0)
-    again = calibration(predictive, random_state=0)
+    again = check_calibration(predictive, random_state=0)
     assert isinstance(again, Calibration)
     pd.testing.assert_frame_equal(again.coverage, honest.coverage)
     pd.testing.assert_frame_equal(again.simultaneous, honest.simultaneous)
     pd.testing.assert_frame_equal(again.predictive_cdf, honest.predictive_cdf)
     np.testing.assert_array_equal(again.pit, honest.pit)
     monkeypatch.setattr(prediction, "VALUES_AT_ONCE", 300 * 8 * 70)
-    blocked = calibration(predictive, random_state=0)
+    blocked = check_calibration(predictive, random_state=0)
     pd.testing.assert_frame_equal(blocked.coverage, honest.coverage)
     pd.testing.assert_frame_equal(blocked.predictive_cdf, honest.predictive_cdf)
 
@@ -274,13 +278,19 @@ NAMED = Curves.from_grid(GRID, np.zeros((2, 12)), ids=["a", "b"])
 PLAIN = ClosedFormProcess()
 READY = by_hand(np.zeros((2, 3)), np.random.default_rng(0).normal(size=(50, 2, 3)))
 BAD_INPUT = {
-    "no target": (lambda: calibration(PLAIN, NAMED), "calibration: give context and target with a model"),
-    "too much": (lambda: calibration(READY, NAMED, NAMED), "a Predictive has its context and target"),
-    "ids": (lambda: calibration(PLAIN, NAMED, NAMED[::-1]), "calibration: curve 0 is 'a' in the context but 'b'"),
-    "levels": (lambda: calibration(READY, levels=[0.5, 1.2]), r"calibration: level is 1\.2; give a number between"),
-    "no levels": (lambda: calibration(READY, levels=[]), "calibration: levels is"),
-    "few draws": (lambda: calibration(READY), r"level 0\.99 needs at least 199 draws; got 50"),
-    "draws": (lambda: calibration(PLAIN, NAMED, NAMED, draws="many"), "calibration: draws is 'many'"),
+    "no target": (lambda: check_calibration(PLAIN, NAMED), "check_calibration: give context and target with a model"),
+    "too much": (lambda: check_calibration(READY, NAMED, NAMED), "a Predictive has its context and target"),
+    "ids": (
+        lambda: check_calibration(PLAIN, NAMED, NAMED[::-1]),
+        "curve 0 is 'a' in the context but 'b'",
+    ),
+    "levels": (
+        lambda: check_calibration(READY, levels=[0.5, 1.2]),
+        r"check_calibration: level is 1\.2; give a",
+    ),
+    "no levels": (lambda: check_calibration(READY, levels=[]), "check_calibration: levels is"),
+    "few draws": (lambda: check_calibration(READY), r"level 0\.99 needs at least 199 draws; got 50"),
+    "draws": (lambda: check_calibration(PLAIN, NAMED, NAMED, draws="many"), "check_calibration: draws is 'many'"),
     "band level": (lambda: simultaneous_band(PLAIN.condition(NAMED), GRID, 90), "simultaneous_band: level is 90"),
     "band draws": (lambda: simultaneous_band(PLAIN.condition(NAMED), GRID, draws=5), "needs at least 19 draws; got 5"),
     "no band draws": (
@@ -298,10 +308,10 @@ def test_bad_input_is_told_what_is_wrong(case):
 
 
 def test_something_that_cannot_condition_is_no_process():
-    with pytest.raises(TypeError, match="calibration: process must be a fitted model"):
-        calibration(NAMED, NAMED, NAMED)
+    with pytest.raises(TypeError, match="check_calibration: process must be a fitted model"):
+        check_calibration(NAMED, NAMED, NAMED)
 
 
 def test_default_number_of_draws_is_enough_for_the_default_levels(process, parts):
-    found = calibration(process, parts[0][:3], parts[1][:3], random_state=0)
+    found = check_calibration(process, parts[0][:3], parts[1][:3], random_state=0)
     assert found.coverage["level"].tolist() == list(LEVELS)

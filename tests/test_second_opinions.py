@@ -136,7 +136,7 @@ def six_components(generator, n, *, bimodal, which=2, spread=0.3):
 
 @pytest.mark.parametrize("which", [2, 5])
 def test_two_modes_of_a_small_component_are_found_by_the_classifier(which):
-    """A component with 6 % or 1 % of the variance; n = 150, power above 0.7 (0.88 and 0.90 in trials apart from these)."""
+    """A component with 6 % or 1 % of the variance; n = 150, power above 0.7 (0.88 and 0.90 in other trials)."""
     generator = np.random.default_rng(6)
     draws = [
         lambda n, bimodal=bimodal: six_components(generator, n, bimodal=bimodal, which=which)

@@ -8,7 +8,9 @@ from febm._version import __version__
 if TYPE_CHECKING:
     from febm.curves import Curves
     from febm.errors import FebmError, FormatError, NotFittedError
+    from febm.evaluation.two_sample import two_sample_test
     from febm.models import FEBM, Posterior, Process
+    from febm.reporting import report
     from febm.scaling import Scaling
     from febm.storage import load
 
@@ -23,6 +25,8 @@ __all__ = [
     "Scaling",
     "__version__",
     "load",
+    "report",
+    "two_sample_test",
 ]
 
 # Where each public name lives. It is imported when first asked for, so that the command line need not wait for JAX.
@@ -36,11 +40,13 @@ _HOMES = {
     "Process": "febm.models",
     "Scaling": "febm.scaling",
     "load": "febm.storage",
+    "report": "febm.reporting",
+    "two_sample_test": "febm.evaluation.two_sample",
 }
 
 
 # Rooms with public names of their own, reached as `febm.kernels.Matern52` without an import of their own.
-_ROOMS = ("basis", "datasets", "kernels", "likelihoods", "models", "plotting", "priors")
+_ROOMS = ("basis", "datasets", "evaluation", "kernels", "likelihoods", "models", "plotting", "priors", "reporting")
 
 
 def __getattr__(name: str) -> Any:

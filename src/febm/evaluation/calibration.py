@@ -93,7 +93,7 @@ class Calibration:
         return float(scipy.stats.ks_1samp(self.ranks, scipy.stats.uniform.cdf).pvalue)
 
 
-def calibration(
+def check_calibration(
     process_or_predictive: Process | Predictive,
     context: Any = None,
     target: Any = None,
@@ -130,13 +130,13 @@ def calibration(
     parts: Iterable[Predictive]
     if isinstance(process_or_predictive, Predictive):
         if context is not None or target is not None:
-            raise ValueError("calibration: a Predictive has its context and target; leave these two out.")
+            raise ValueError("check_calibration: a Predictive has its context and target; leave these two out.")
         predictive = process_or_predictive
         target, draws, parts = predictive.target, len(predictive.draws), predictive.in_blocks()
     elif context is None or target is None:
-        raise ValueError("calibration: give context and target with a model, or what `predict` made of them.")
+        raise ValueError("check_calibration: give context and target with a model, or what `predict` made of them.")
     else:
-        context, target = matching(process_or_predictive, context, target, draws, "calibration")
+        context, target = matching(process_or_predictive, context, target, draws, "check_calibration")
         parts = predict_in_blocks(
             process_or_predictive,
             context,
@@ -144,9 +144,9 @@ def calibration(
             draws=draws,
             noise=noise,
             random_state=key,
-            owner="calibration",
+            owner="check_calibration",
         )
-    checked = check_levels(levels, draws, "calibration")
+    checked = check_levels(levels, draws, "check_calibration")
     return _compare(parts, target, checked, numpy_generator(jax.random.fold_in(key, RANK_STREAM)))
 
 

@@ -120,8 +120,8 @@ def predict(
     Returns
     -------
     Predictive
-        It holds all draws, 8 bytes for each value of each draw; `predictive_scores` and `calibration` go curve by curve
-        where that is too much.
+        It holds all draws, 8 bytes for each value of each draw; `predictive_scores` and `check_calibration` go curve by
+        curve where that is too much.
     """
     context, target = matching(process, context, target, draws, "predict")
     offsets = _value_offsets(target)

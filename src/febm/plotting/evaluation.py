@@ -103,7 +103,7 @@ def plot_pit(calibration: Calibration, *, bins: int = 10, axes: Axes | None = No
     outside = int(np.sum(~((values >= 0) & (values <= 1))))
     if outside or not values.size:
         problem = f"{count(outside, 'value')} outside [0, 1]" if outside else "no values"
-        raise ValueError(f"plot_pit: the calibration has {problem}; compute it again with `calibration(...)`.")
+        raise ValueError(f"plot_pit: the calibration has {problem}; compute it again with `check_calibration(...)`.")
     axes = axes_or_current(axes)
     heights, edges = np.histogram(values, bins=bins, range=(0, 1), density=True)
     low, high = binom.ppf([0.025, 0.975], values.size, 1 / bins) * bins / values.size

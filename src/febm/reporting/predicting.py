@@ -57,7 +57,7 @@ class Predictions:
     @functools.cached_property
     def found(self) -> tuple[list[Predicted], list[str]]:
         """The splits, and why some were left out."""
-        from febm.evaluation.calibration import calibration
+        from febm.evaluation.calibration import check_calibration
         from febm.evaluation.prediction import predict
         from febm.evaluation.splits import split
 
@@ -71,7 +71,7 @@ class Predictions:
                 omitted.append(f"“{split_name(kind, p)}” is left out: {str(error).removeprefix('split: ')}")
                 continue
             predicted = predict(subject.model, context, target, draws=subject.effort.draws, random_state=key)
-            honest = calibration(predicted, levels=_levels(subject.effort.draws), random_state=key)
+            honest = check_calibration(predicted, levels=_levels(subject.effort.draws), random_state=key)
             done.append(Predicted(kind, p, context, target, predicted.scores(), honest))
         if not done:
             raise ValueError("none of the splits can be made of these curves. " + " ".join(omitted))
