@@ -360,6 +360,12 @@ def test_effort_that_makes_no_sense_is_refused():
         ReportEffort(trials=0)
 
 
+def test_page_says_what_tests_of_this_size_can_see(tmp_path):
+    found = report(noise_curves(12, 1), noise_curves(12, 2), tmp_path / "page.html", effort=QUICK)
+    assert verdicts(found, "tests")[0] == "unknown"
+    assert "With 12 a side only gross differences would show" in Page(found.path.read_text()).text
+
+
 # Whether the findings are true
 
 
@@ -432,7 +438,7 @@ def test_verdict_on_tests(table, verdict, words):
         (power_of(0.3, 0.05), "fair", "30\u00a0%"),
         (power_of(0.06, 0.05), "good", "6\u00a0%"),
         (power_of(0.06, np.nan), "good", "would be chance"),
-        (power_of(0.06, 0.05, n=10), "unknown", "rarely sees"),
+        (power_of(0.06, 0.05, n=10), "unknown", "overlooks much"),
         (power_of(0.9, 0.05, n=10), "bad", "With 10 a side"),
         (power_of(0.6, 0.6), "unknown", "poor yardstick"),
     ],
