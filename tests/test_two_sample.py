@@ -404,7 +404,7 @@ def test_power_table_takes_its_floor_from_a_reference():
     [
         ({"kernel": "rbf"}, "kernel is 'rbf'; give one of 'id', 'fpca'"),
         ({"kernel": 3}, "kernel is 3"),
-        ({"permutations": 0}, "permutations is 0; give a whole number, at least 1"),
+        ({"permutations": 0}, "permutations is 0; give a whole number of at least 1"),
         ({"permutations": 9.5}, "permutations is 9.5"),
         ({"a": np.ones((1, 12))}, "a has 1 curve; a test needs at least 2"),
         ({"b": np.ones((1, 12))}, "b has 1 curve; a test needs at least 2"),
@@ -435,7 +435,7 @@ def test_a_model_is_no_sample_of_a_single_test():
     [
         ({"n": 31}, "n is 31, but there are 30 and 40 curves; n can be 30 at most"),
         ({"n": 16, "b": None}, "the same ones, and the two draws have none in common; n can be 15"),
-        ({"n": 1}, "n is 1; give a whole number, at least 2"),
+        ({"n": 1}, "n is 1; give a whole number of at least 2"),
         ({"trials": 0}, "trials is 0"),
         ({"level": 1.5}, "level is 1.5; give a share between 0 and 1"),
     ],

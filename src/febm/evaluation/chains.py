@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import blackjax
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from febm.curves import Curves
 from febm.evaluation.second_opinions import sliced_wasserstein
@@ -56,13 +57,18 @@ def convergence(draws: Float[np.ndarray, "chains draws quantities"]) -> Converge
             "of four draws."
         )
     constant = np.ptp(draws, axis=(0, 1)) == 0
-    varied = jnp.asarray(draws[..., ~constant])
     total = float(draws.shape[0] * draws.shape[1])
     found = Convergence(*(np.full(draws.shape[2], value) for value in (1.0, total, total)))
-    for values, statistic in zip(found, (blackjax.rhat, blackjax.ess_bulk, blackjax.ess_tail), strict=True):
-        if varied.size:
-            values[~constant] = np.asarray(statistic(varied, chain_axis=0, sample_axis=1), dtype=float)
+    if not constant.all():
+        for values, statistic in zip(found, _statistics(jnp.asarray(draws)), strict=True):
+            values[~constant] = np.asarray(statistic, dtype=float).reshape(-1)[~constant]
     return found
+
+
+@jax.jit
+def _statistics(draws: Float[Array, "chains draws quantities"]) -> tuple[Array, Array, Array]:
+    axes = dict(chain_axis=0, sample_axis=1)
+    return blackjax.rhat(draws, **axes), blackjax.ess_bulk(draws, **axes), blackjax.ess_tail(draws, **axes)
 
 
 def chain_gap(

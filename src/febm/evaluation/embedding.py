@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from febm.checks import count
+from febm.checks import count, whole_number
 from febm.curves import as_curves
 from febm.evaluation.mesh import embedded, on_common_mesh
 from febm.randomness import RandomState, as_key, numpy_generator
@@ -70,8 +70,8 @@ def embed(
     """
     if method not in METHODS:
         raise ValueError(f"embed: method is {method!r}; choose 'pca' or 'tsne'.")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < FEWEST):
-        raise ValueError(f"embed: limit is {limit!r}; give a whole number of at least {FEWEST}, or None.")
+    if limit is not None:
+        limit = whole_number("embed: limit", limit, least=FEWEST)
     data, samples = as_curves(data, "embed: data"), as_curves(samples, "embed: samples")
     for name, curves in (("data", data), ("samples", samples)):
         if len(curves) < FEWEST:

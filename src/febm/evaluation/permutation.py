@@ -64,16 +64,6 @@ def centred_off_diagonal(gram: Float[np.ndarray, "curves curves"]) -> Float[np.n
     return centred
 
 
-def check_permutations(permutations: Any, owner: str) -> int:
-    """Refuse a number of permutations that is not a whole number of at least one."""
-    if isinstance(permutations, bool) or not isinstance(permutations, int | np.integer) or permutations < 1:
-        raise ValueError(
-            f"{owner}: permutations is {permutations!r}; give a whole number, at least 1, such as 999: the smallest "
-            "p-value is 1/(1 + permutations)."
-        )
-    return int(permutations)
-
-
 def as_sample(value: Any, name: str, owner: str) -> Curves:
     """Two curves or more, from whatever `as_curves` reads."""
     if hasattr(value, "sample") and hasattr(value, "condition"):

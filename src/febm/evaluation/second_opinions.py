@@ -16,9 +16,10 @@ import scipy.linalg
 import scipy.stats
 from jaxtyping import Float
 
+from febm.checks import whole_number
 from febm.evaluation.function_kernels import gaussian, median_distance, scaled_to_one, squared_distances
 from febm.evaluation.mesh import on_common_mesh
-from febm.evaluation.permutation import as_sample, check_permutations, label_rows, permutation_pvalue
+from febm.evaluation.permutation import as_sample, label_rows, permutation_pvalue
 from febm.randomness import RandomState, as_key, numpy_generator
 
 # Ridge, scales and share were chosen for their power against samples of 150 curves whose six whitened scores had two
@@ -95,7 +96,7 @@ def classifier_test(
     one-sided, and `null` holds areas under the ROC curve of those scores with permuted labels.
     """
     owner = "classifier_test"
-    permutations = check_permutations(permutations, owner)
+    permutations = whole_number(f"{owner}: permutations", permutations)
     samples = as_sample(a, "a", owner), as_sample(b, "b", owner)
     scores = scaled_to_one(on_common_mesh(*samples, mesh=mesh, owner=owner))
     sizes = len(samples[0]), len(samples[1])
@@ -159,9 +160,8 @@ def sliced_wasserstein(
     moves, and the maximum. The principal components together have as much weight as the random directions together.
     """
     owner = "sliced_wasserstein"
-    permutations = check_permutations(permutations, owner)
-    if isinstance(directions, bool) or not isinstance(directions, int | np.integer) or directions < 1:
-        raise ValueError(f"{owner}: directions is {directions!r}; give a whole number, at least 1, such as 64.")
+    permutations = whole_number(f"{owner}: permutations", permutations)
+    directions = whole_number(f"{owner}: directions", directions)
     samples = as_sample(a, "a", owner), as_sample(b, "b", owner)
     scores = scaled_to_one(on_common_mesh(*samples, mesh=mesh, owner=owner))
     sizes = len(samples[0]), len(samples[1])

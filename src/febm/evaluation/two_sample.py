@@ -19,13 +19,12 @@ import pandas as pd
 from jaxtyping import Float
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from febm.checks import listed
+from febm.checks import listed, whole_number
 from febm.curves import Curves
 from febm.evaluation.function_kernels import Bandwidth, FunctionKernel, check_kernel, gram_matrix
 from febm.evaluation.mesh import OnMesh, on_common_mesh
 from febm.evaluation.permutation import (
     as_sample,
-    check_permutations,
     label_rows,
     mean_discrepancies,
     permutation_pvalue,
@@ -106,7 +105,7 @@ def two_sample_test(
     True
     """
     owner = "two_sample_test"
-    name, permutations = check_kernel(kernel, owner), check_permutations(permutations, owner)
+    name, permutations = check_kernel(kernel, owner), whole_number(f"{owner}: permutations", permutations)
     functions = on_common_mesh(as_sample(a, "a", owner), as_sample(b, "b", owner), mesh=mesh, owner=owner)
     generator = numpy_generator(as_key(random_state))
     statistics, bandwidth = _discrepancies(kernel, functions, permutations, generator, owner)
@@ -152,8 +151,12 @@ def test_power(
     """
     owner = "test_power"
     check_kernel(kernel, owner)
-    settings = _Trials(_whole(trials, "trials", owner), _share(level, owner), check_permutations(permutations, owner))
-    n = _whole(n, "n", owner, least=2)
+    settings = _Trials(
+        whole_number(f"{owner}: trials", trials),
+        _share(level, owner),
+        whole_number(f"{owner}: permutations", permutations),
+    )
+    n = whole_number(f"{owner}: n", n, least=2)
     draw_key, trial_key = jax.random.split(as_key(random_state))
     a, b = _as_samples(a, b, max(MODEL_DRAWS, n), draw_key, owner)
     same = _same_curves(a, b)
@@ -205,8 +208,8 @@ def power_table(
     """
     owner = "power_table"
     names = [check_kernel(kernel, owner) for kernel in kernels]
-    settings = _Trials(_whole(trials, "trials", owner), _share(level, owner), 199)
-    sizes = [_whole(n, "sizes", owner, least=2) for n in sizes]
+    settings = _Trials(whole_number(f"{owner}: trials", trials), _share(level, owner), 199)
+    sizes = [whole_number(f"{owner}: sizes", n, least=2) for n in sizes]
     draw_key, trial_key = jax.random.split(as_key(random_state))
     data, drawn = _as_samples(data, model, max([MODEL_DRAWS, *sizes]), draw_key, owner)
     samples = [data, drawn] if reference is None else [data, drawn, as_sample(reference, "reference", owner)]
@@ -324,12 +327,6 @@ def _same_curves(a: Curves, b: Curves) -> bool:
     return a is b or (
         np.array_equal(a.offsets, b.offsets) and np.array_equal(a.x, b.x) and np.array_equal(a.y, b.y, equal_nan=True)
     )
-
-
-def _whole(value: Any, name: str, owner: str, *, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{owner}: {name} is {value!r}; give a whole number, at least {least}.")
-    return int(value)
 
 
 def _share(level: Any, owner: str) -> float:

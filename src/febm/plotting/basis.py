@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from febm.basis import Basis
-from febm.checks import as_points, count
+from febm.checks import as_points, count, whole_number
 from febm.curves import Curves
 from febm.errors import NotFittedError
 from febm.likelihoods import Gaussian
@@ -55,8 +55,7 @@ def plot_basis(
         Where to draw; None: the current axes of pyplot.
     """
     basis = _basis_of(model, "plot_basis")
-    if isinstance(functions, bool) or not isinstance(functions, int | np.integer) or functions < 1:
-        raise ValueError(f"plot_basis: functions is {functions!r}; give a whole number of at least 1.")
+    functions = whole_number("plot_basis: functions", functions)
     points = _points(model, at)
     if points.shape[1] == 1 and functions > len(SERIES):
         raise ValueError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from febm.checks import count
+from febm.checks import count, whole_number
 from febm.plotting.style import (
     MODEL,
     OBSERVED,
@@ -97,8 +97,7 @@ def plot_pit(calibration: Calibration, *, bins: int = 10, axes: Axes | None = No
     """
     from scipy.stats import binom
 
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 2:
-        raise ValueError(f"plot_pit: bins is {bins!r}; give a whole number of at least 2, such as 10.")
+    bins = whole_number("plot_pit: bins", bins, least=2)
     values = np.asarray(calibration.pit, dtype=float)
     outside = int(np.sum(~((values >= 0) & (values <= 1))))
     if outside or not values.size:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from febm.checks import count
+from febm.checks import count, whole_number
 from febm.curves import Curves, as_curves
 from febm.plotting.style import axes_or_current, bare, require_output
 
@@ -65,8 +65,7 @@ def plot_images(
     """
     curves = as_curves(curves, "plot_images: curves")
     for name, value in (("limit", limit), ("columns", 1 if columns is None else columns)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"plot_images: {name} is {value!r}; give a whole number of at least 1.")
+        whole_number(f"plot_images: {name}", value)
     # The grid is that of all curves: an image that misses a row keeps its place for it.
     chosen = _outputs(curves, output)
     shown = min(limit, len(curves))

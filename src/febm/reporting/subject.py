@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
+from febm.checks import whole_number
 from febm.curves import Curves, as_curves
 from febm.models.base import Process
 from febm.ragged import sorted_union
@@ -69,9 +70,7 @@ class ReportEffort:
     def __post_init__(self) -> None:
         least = {"tested": 2, "permutations": 1, "trials": 1, "predicted": 1, "draws": 19, "embedded": 2, "shown": 1}
         for name, bound in least.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < bound:
-                raise ValueError(f"ReportEffort: {name} is {value!r}; give a whole number of at least {bound}.")
+            whole_number(f"ReportEffort: {name}", getattr(self, name), least=bound)
 
 
 class Functions(NamedTuple):
