@@ -448,3 +448,26 @@ class TestMerge:
     def test_other_curves_are_refused(self, other, message):
         with pytest.raises(ValueError, match=message):
             Curves.from_grid([0.0], [[1.0], [2.0]]).merge(other)
+
+
+class TestCommonPoints:
+    """Where arrays belong that come beside curves."""
+
+    def test_curves_on_one_grid_have_it_in_common(self):
+        np.testing.assert_array_equal(Curves.from_grid([0.0, 3.0], np.ones((4, 2))).common_points, [[0.0], [3.0]])
+
+    @pytest.mark.parametrize("xs", [[[0.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [0.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    def test_other_curves_have_none(self, xs):
+        assert Curves.from_arrays(xs, [np.zeros(len(x)) for x in xs]).common_points is None
+
+    def test_an_array_takes_the_grid_of_what_it_is_seen_beside(self):
+        like = Curves.from_grid([0.0, 0.5, 1.0], np.ones((2, 3)))
+        np.testing.assert_array_equal(as_curves(np.ones((4, 3)), like=like).common_points, like.common_points)
+
+    def test_an_array_of_another_width_is_refused(self):
+        with pytest.raises(ValueError, match="array of 4 columns.*grid of 3 points"):
+            as_curves(np.ones((2, 4)), like=Curves.from_grid([0.0, 0.5, 1.0], np.ones((2, 3))))
+
+    def test_an_array_beside_ragged_curves_is_refused(self):
+        with pytest.raises(ValueError, match="no common grid"):
+            as_curves(np.ones((2, 2)), like=Curves.from_arrays([[0.0, 1.0], [0.5]], [[1.0, 2.0], [3.0]]))

@@ -204,6 +204,15 @@ class Curves:
         # Column by column: NumPy reduces a tall thin array along its long axis far slower.
         return np.array([x.min() for x in self.x.T]), np.array([x.max() for x in self.x.T])
 
+    @property
+    def common_points(self) -> Float64[np.ndarray, "points d_x"] | None:
+        """The points `(m, d_x)` that all curves have, in the same order, and nothing else; None where they differ."""
+        size = int(self.lengths[0])
+        if not (self.lengths == size).all():
+            return None
+        points = self.x[:size]
+        return points if (self.x.reshape(len(self), size, -1) == points).all() else None
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -365,8 +374,11 @@ class Curves:
         object.__setattr__(self, "_covariates", covariates)
 
 
-def as_curves(value: Any, name: str = "curves") -> Curves:
-    """`Curves` from Curves, a list of them, or a 2-D array whose rows are curves on x = 0, …, m-1."""
+def as_curves(value: Any, name: str = "curves", *, like: Curves | np.ndarray | None = None) -> Curves:
+    """`Curves` from Curves, a list of them, or a 2-D array whose rows are curves on a common grid.
+
+    The grid is that of `like`, curves or points beside which they are to be seen; without it x = 0, …, m-1.
+    """
     if isinstance(value, Curves):
         return value
     if isinstance(value, list | tuple) and value and all(isinstance(part, Curves) for part in value):
@@ -385,4 +397,18 @@ def as_curves(value: Any, name: str = "curves") -> Curves:
         )
     if 0 in numbers.shape:
         raise ValueError(f"{name} holds no curves with points: its shape is {numbers.shape}.")
-    return Curves.from_grid(np.arange(numbers.shape[1]), numbers)
+    return Curves.from_grid(_grid_of(numbers.shape[1], like, name), numbers)
+
+
+def _grid_of(columns: int, like: Curves | np.ndarray | None, name: str) -> np.ndarray:
+    """Where the columns of an array were observed."""
+    if like is None:
+        return np.arange(columns)
+    points = like.common_points if isinstance(like, Curves) else like
+    if points is None or len(points) != columns:
+        grid = "no common grid" if points is None else f"a grid of {count(len(points), 'point')}"
+        raise ValueError(
+            f"{name} is an array of {count(columns, 'column')}, but what it is seen beside has {grid}, so where its "
+            "columns were observed is not known; give Curves.from_grid(x, array)."
+        )
+    return points

@@ -191,7 +191,7 @@ class FEBM(Process):
         A plain array is read as one curve a row on the grid of the training curves, NaN where nothing was observed.
         """
         self._require_fitted("condition")
-        curves = self._as_context(curves)
+        curves = as_curves(curves, "FEBM.condition: curves", like=self.grid_)
         if (curves.d_x, curves.d_y) != (self.scaling_.d_x, self.scaling_.d_y):
             raise ValueError(
                 f"FEBM.condition: the curves have d_x={curves.d_x}, d_y={curves.d_y}; "
@@ -239,18 +239,6 @@ class FEBM(Process):
             evidence=evidence,
             evidence_with=evidence_with,
         )
-
-    def _as_context(self, curves: Any) -> Curves:
-        if isinstance(curves, Curves):
-            return curves
-        on_columns = as_curves(curves, "FEBM.condition: curves")
-        columns = np.shape(curves)[1]
-        if columns != len(self.grid_):
-            raise ValueError(
-                f"FEBM.condition: the array has {columns} columns but the grid of the training curves has "
-                f"{len(self.grid_)} points; give febm.Curves, which say where they were observed."
-            )
-        return on_columns.replace(x=self.grid_[on_columns.x[:, 0].astype(int)])
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` has been called."""
