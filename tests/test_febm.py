@@ -298,7 +298,7 @@ class TestBadInput:
             (dict(latent_dim=-3), "latent_dim is -3"),
             (dict(components=0), "components is 0"),
             (dict(basis=RandomFourier(8), rank=2), "rank and kernel belong to the basis"),
-            (dict(likelihood="poisson", scaling="standard"), "Poisson likelihood needs its values as they are"),
+            (dict(likelihood="poisson", scaling="standard"), "Poisson likelihood needs its values"),
         ],
     )
     def test_settings_that_cannot_be(self, settings, sentence):

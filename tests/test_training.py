@@ -1,11 +1,16 @@
 """The one training loop: best state by held-out score, rescue, early stop, plateaus."""
 
+import contextlib
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
+from febm.errors import FormatError
+from febm.progress import Silent
 from febm.training import FROZEN, Group, Objective, Optimisation, train
 
 
@@ -52,7 +57,7 @@ def data():
     return points[:150], points[150:]
 
 
-def run(objective, data, rate=0.05, **settings):
+def run(objective, data, rate=0.05, checkpoint=None, progress=Silent(), **settings):
     options = dict(epochs=60, batch_size=32, averaging=0.5) | settings
     return train(
         objective,
@@ -61,6 +66,8 @@ def run(objective, data, rate=0.05, **settings):
         groups={"slope": Group(rate=rate, factor=0.5, minimum=1e-6)},
         settings=Optimisation(**options),
         key=jax.random.key(1),
+        progress=progress,
+        checkpoint=checkpoint,
     )
 
 
@@ -107,3 +114,72 @@ def test_fewer_curves_than_a_batch_are_one_batch(data):
 def test_same_key_gives_the_same_training(data):
     one, other = (run(LeastSquares(), data, epochs=5).history.drop(columns="seconds") for _ in range(2))
     assert one.equals(other)
+
+
+class PulledPlugError(Exception):
+    """Somebody pulled the plug."""
+
+
+class Plug(Silent):
+    """Progress that stops the training at some epoch."""
+
+    def __init__(self, epoch):
+        self.epoch = epoch
+
+    @contextlib.contextmanager
+    def task(self, total):
+        def report(row):
+            if row["epoch"] == self.epoch:
+                raise PulledPlugError
+
+        yield report
+
+
+class TestCheckpoint:
+    """A training that is stopped goes on as if it had not been."""
+
+    def test_the_end_is_that_of_an_uninterrupted_training(self, data, tmp_path):
+        whole = run(LeastSquares(), data, epochs=12)
+        with pytest.raises(PulledPlugError):
+            run(LeastSquares(), data, epochs=12, checkpoint=tmp_path / "run", progress=Plug(7))
+        again = run(LeastSquares(), data, epochs=12, checkpoint=tmp_path / "run")
+        assert float(again.model.slope) == float(whole.model.slope)
+        timeless = [table.history.drop(columns="seconds") for table in (again, whole)]
+        pd.testing.assert_frame_equal(*timeless)
+
+    def test_rescues_and_rates_are_remembered(self, data, tmp_path):
+        objective = LeastSquares(breaks=1.0)
+        whole = run(objective, data, epochs=15, rate=0.3)
+        with pytest.raises(PulledPlugError):
+            run(objective, data, epochs=15, rate=0.3, checkpoint=tmp_path / "run", progress=Plug(3))
+        again = run(objective, data, epochs=15, rate=0.3, checkpoint=tmp_path / "run")
+        assert list(again.history["rate_slope"][1:]) == list(whole.history["rate_slope"][1:])
+        assert whole.history["event"].notna().any()
+
+    def test_a_finished_training_is_not_run_again(self, data, tmp_path):
+        first = run(LeastSquares(), data, epochs=5, checkpoint=tmp_path / "run")
+        again = run(LeastSquares(), data, epochs=5, checkpoint=tmp_path / "run")
+        pd.testing.assert_frame_equal(first.history, again.history)
+
+    def test_more_epochs_go_on_from_the_last(self, data, tmp_path):
+        run(LeastSquares(), data, epochs=5, checkpoint=tmp_path / "run")
+        longer = run(LeastSquares(), data, epochs=8, checkpoint=tmp_path / "run")
+        whole = run(LeastSquares(), data, epochs=8)
+        assert float(longer.model.slope) == float(whole.model.slope)
+
+    def test_the_checkpoint_of_another_training_is_refused(self, data, tmp_path):
+        run(LeastSquares(), data, epochs=2, checkpoint=tmp_path / "run")
+        with pytest.raises(FormatError, match="another training"):
+            run(LeastSquares(), (data[0][:100], data[1]), epochs=2, checkpoint=tmp_path / "run")
+
+    def test_another_file_is_refused(self, data, tmp_path):
+        (tmp_path / "run").write_text("my notes")
+        with pytest.raises(FormatError, match="not a checkpoint"):
+            run(LeastSquares(), data, epochs=2, checkpoint=tmp_path / "run")
+
+    def test_a_damaged_file_is_refused(self, data, tmp_path):
+        run(LeastSquares(), data, epochs=2, checkpoint=tmp_path / "run")
+        content = (tmp_path / "run").read_bytes()
+        (tmp_path / "run").write_bytes(content[: len(content) - 100])
+        with pytest.raises(FormatError, match="damaged"):
+            run(LeastSquares(), data, epochs=3, checkpoint=tmp_path / "run")

@@ -7,6 +7,7 @@ noise variance are chosen by what held-out curves say; the tilt is then learned 
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import equinox as eqx
@@ -154,6 +155,7 @@ def fit_tilt(
     training: TiltTraining,
     key: PRNGKeyArray,
     progress: Progress,
+    checkpoint: Path | None = None,
 ) -> tuple[TiltedPrior, pd.DataFrame]:
     """Tilt `base`, whose leading coordinates are `leading`; `held_out` marks the curves that stop the training."""
     network_key, draw_key, train_key, constant_key = jax.random.split(key, 4)
@@ -187,6 +189,7 @@ def fit_tilt(
         key=train_key,
         progress=progress,
         watch=lambda energy: {"noise": float(np.sqrt(noise_variance))},
+        checkpoint=checkpoint,
     )
     constant = eqx.filter_jit(objective.log_normaliser)
     log_normaliser, _ = constant(trained.model, constant_key, 32 * training.proposals)

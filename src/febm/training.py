@@ -9,6 +9,7 @@ import functools
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import equinox as eqx
@@ -18,6 +19,7 @@ import optax
 import pandas as pd
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from febm.checkpoints import fingerprint, read_checkpoint, write_checkpoint
 from febm.progress import Progress, Silent
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -124,6 +126,43 @@ class Trained(NamedTuple):
     history: pd.DataFrame
 
 
+@dataclasses.dataclass
+class Course:
+    """Where training stands between two epochs: all that a checkpoint has to hold."""
+
+    state: TrainingState
+    best: TrainingState
+    plateaus: dict[str, Any]
+    best_score: float
+    history: list[dict[str, Any]]
+    best_epoch: int = 0
+    slowdown: float = 1.0
+    rescues: int = 0
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+        return len(self.history) - 1
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The parts that are trees of arrays."""
+        return self.state, self.best, self.plateaus
+
+    def save(self, path: Path, mark: str) -> None:
+        """Write a checkpoint of the training that `mark` belongs to."""
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        write_checkpoint(path, self.arrays, numbers, mark)
+
+    def resume(self, path: Path, mark: str) -> "Course":
+        """The course as a checkpoint left it, or this one where there is none."""
+        found = read_checkpoint(path, self.arrays, mark)
+        return self if found is None else Course(*found[0], **found[1])
+
+
+NUMBERS = ("best_score", "history", "best_epoch", "slowdown", "rescues")
+
+
 def train(
     objective: Objective,
     model: Model,
@@ -135,51 +174,76 @@ def train(
     key: PRNGKeyArray,
     progress: Progress = Silent(),
     watch: Callable[[Model], dict[str, float]] = lambda model: {},
+    checkpoint: Path | None = None,
 ) -> Trained:
     """Train `model` and return the state with the best held-out score.
 
     When an epoch leaves the rails (a value that is not finite, or the objective's own alarm), training goes back to the
-    best state with halved rates; after `settings.rescues` such returns it stops there. It does not raise.
+    best state with halved rates; after `settings.rescues` such returns it stops there. It does not raise. With a
+    `checkpoint` it is saved after every epoch and taken up from there, to the same end as if it had not stopped.
     """
     names = tuple(sorted(groups.items()))
-    state = start_state(objective, model, names, settings.step)
     score_key, key = jax.random.split(key)
     score_of = functools.partial(_score, objective, held_out=held_out, key=score_key)
-    best, best_score, best_epoch = state, float(score_of(model)), 0
-    best_score = best_score if math.isfinite(best_score) else -math.inf
-    plateaus = {name: _plateau(group, settings.plateau).init({}) for name, group in names}
-    slowdown, rescues = 1.0, 0
-    history: list[dict[str, Any]] = [{"epoch": 0, "score": best_score, **watch(model)}]
-    start = time.perf_counter()
+    course = _start(objective, model, names, settings, float(score_of(model)), watch(model))
+    mark = ""
+    if checkpoint is not None:
+        # The number of epochs may change: a training that is taken up may go on for longer.
+        mark = fingerprint(model, data, held_out, key, repr((names, dataclasses.replace(settings, epochs=0))))
+        course = course.resume(checkpoint, mark)
+    start = time.perf_counter() - course.history[-1].get("seconds", 0.0)
     with progress.task(settings.epochs) as report:
-        for epoch in range(1, settings.epochs + 1):
-            rates = {name: jnp.asarray(group.rate * slowdown * plateaus[name].scale) for name, group in groups.items()}
+        for done in course.history[1:]:
+            report(done)
+        while course.epoch < settings.epochs and not _finished(course, settings):
+            epoch = course.epoch + 1
+            rates = {
+                name: jnp.asarray(group.rate * course.slowdown * course.plateaus[name].scale)
+                for name, group in groups.items()
+            }
             epoch_key = jax.random.fold_in(key, epoch)
-            proposal, found = run_epoch(objective, names, settings.step, state, rates, data, epoch_key)
+            proposal, found = run_epoch(objective, names, settings.step, course.state, rates, data, epoch_key)
             information = {name: float(value) for name, value in found.items()}
             score = float(score_of(proposal.average))
             reason = _trouble(information, score) or objective.alarm(information)
             row: dict[str, Any] = {"epoch": epoch, "score": score, **information, **watch(proposal.average)}
             row |= {f"rate_{name}": float(rate) for name, rate in rates.items()}
             row |= {"seconds": time.perf_counter() - start, "event": reason}
-            history.append(row)
+            course.history.append(row)
             report(row)
             if reason is not None:
-                rescues, slowdown, state = rescues + 1, slowdown / 2, best
-                progress.message(f"Epoch {epoch}: {reason}; back to epoch {best_epoch} with half the rate.")
-                if rescues > settings.rescues:
-                    break
-                continue
-            state = proposal
-            if score > best_score:
-                best, best_score, best_epoch = state, score, epoch
-            plateaus = _watch_plateaus(names, settings.plateau, plateaus, jnp.asarray(-score))
-            if epoch - best_epoch >= settings.patience:
-                break
-    last = len(history) - 1
+                course.rescues, course.slowdown, course.state = course.rescues + 1, course.slowdown / 2, course.best
+                progress.message(f"Epoch {epoch}: {reason}; back to epoch {course.best_epoch} with half the rate.")
+            else:
+                course.state = proposal
+                if score > course.best_score:
+                    course.best, course.best_score, course.best_epoch = proposal, score, epoch
+                course.plateaus = _watch_plateaus(names, settings.plateau, course.plateaus, jnp.asarray(-score))
+            if checkpoint is not None:
+                course.save(checkpoint, mark)
+    last = course.epoch
     stopped = f"stopped after {last} of {settings.epochs} epochs" if last < settings.epochs else f"ran {last} epochs"
-    progress.message(f"Training {stopped} and kept epoch {best_epoch}, held-out score {best_score:.4g}.")
-    return Trained(best.average, pd.DataFrame(history))
+    kept = f"kept epoch {course.best_epoch}, held-out score {course.best_score:.4g}"
+    progress.message(f"Training {stopped} and {kept}.")
+    return Trained(course.best.average, pd.DataFrame(course.history))
+
+
+def _start(
+    objective: Objective, model: Model, groups: Groups, settings: Optimisation, score: float, seen: dict[str, float]
+) -> Course:
+    """Before the first epoch."""
+    state = start_state(objective, model, groups, settings.step)
+    plateaus = {name: _plateau(group, settings.plateau).init({}) for name, group in groups}
+    score = score if math.isfinite(score) else -math.inf
+    return Course(state, state, plateaus, score, [{"epoch": 0, "score": score, **seen}])
+
+
+def _finished(course: Course, settings: Optimisation) -> bool:
+    """Whether the held-out score has stopped rising, or training has left the rails too often."""
+    if course.rescues > settings.rescues:
+        return True
+    in_order = course.epoch == 0 or course.history[-1]["event"] is None
+    return in_order and course.epoch - course.best_epoch >= settings.patience
 
 
 def start_state(objective: Objective, model: Model, groups: Groups, settings: Step) -> TrainingState:

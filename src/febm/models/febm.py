@@ -5,10 +5,10 @@
 `FEBM()` is the recipe we know to be best; `FEBM.paper(dataset)` the one of the paper's appendix.
 """
 
-from typing import Any, Literal, Self
+import functools
+from typing import Any, Literal
 
 import equinox as eqx
-import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from tinygp.kernels import Kernel
@@ -16,24 +16,24 @@ from tinygp.kernels import Kernel
 from febm.basis import Basis, Empirical, KarhunenLoeve
 from febm.checks import whole_number
 from febm.contrastive import Contrastive
-from febm.curves import Curves, as_curves
-from febm.inference import METHODS, Effort, LatentPosterior, Method, PriorDraws, draw_prior, infer, settle
+from febm.curves import Curves
+from febm.inference import METHODS, Effort, LatentPosterior, Method, PriorDraws, draw_prior, infer
+from febm.langevin import Chain
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, Likelihood, as_likelihood
-from febm.models.base import Process, points_of
-from febm.models.functions import FunctionSpace, LatentFunctionPosterior
-from febm.models.recipes import fit_by_chains, fit_by_importance
-from febm.models.settings import PAPER, Langevin, Networks, Plan, check_choice
-from febm.observations import Observations, observe
+from febm.models.basis_process import PRIOR_STEPS, BasisProcess
+from febm.models.recipes import Fitted, fit_by_chains, fit_by_importance
+from febm.models.settings import PAPER, Langevin, Networks, Plan, as_checkpoint, check_choice
+from febm.observations import Observations
 from febm.priors import Reference
-from febm.progress import Progress, as_progress
-from febm.randomness import RandomState, as_key
+from febm.progress import Progress
+from febm.randomness import RandomState
 from febm.scaling import Scaling, as_scaling
 from febm.tilting import TiltTraining
 from febm.training import Optimisation
 
 
-class FEBM(Process):
+class FEBM(BasisProcess):
     """Energy-based model of functions.
 
     Parameters
@@ -74,6 +74,9 @@ class FEBM(Process):
         Sizes of networks; chains of the paper's loss; the training loop; training of the tilt; work per posterior.
     validation
         Share of the curves held out to choose the base, to stop the training and to reduce its rates.
+    checkpoint
+        A file that training is saved to after every epoch. If it is there already, `fit` with the same curves and
+        settings goes on where it stopped; it takes an integer or a key as `random_state`.
     random_state
         None, an integer or a JAX key.
     progress
@@ -102,6 +105,7 @@ class FEBM(Process):
         tilt: TiltTraining = TiltTraining(),
         effort: Effort = Effort(),
         validation: float = 0.2,
+        checkpoint: str | None = None,
         random_state: RandomState = None,
         progress: bool | Progress = True,
     ) -> None:
@@ -124,6 +128,7 @@ class FEBM(Process):
         self.tilt = tilt
         self.effort = effort
         self.validation = validation
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.progress = progress
 
@@ -139,24 +144,6 @@ class FEBM(Process):
         check_choice("FEBM.paper", "dataset", dataset, tuple(PAPER))
         return cls(**PAPER[dataset], random_state=random_state, progress=progress)
 
-    def fit(self, curves: Any, y: None = None) -> Self:
-        """Learn the distribution of `curves`; afterwards see `history_`."""
-        curves = as_curves(curves, "FEBM.fit: curves")
-        plan, training = self._plan()
-        scaling = self._scaling(plan.likelihood)
-        plan.likelihood.check_support(curves.y)
-        fit_key, posterior_key = jax.random.split(as_key(self.random_state))
-        scaling = scaling.fit(curves)
-        recipe = fit_by_importance if training == "importance" else fit_by_chains
-        fitted = recipe(plan, scaling.apply(curves), fit_key, as_progress(self.progress))
-        self.scaling_ = scaling
-        self.basis_, self.model_, self.history_ = fitted
-        self.training_ = training
-        self.posterior_key_ = posterior_key
-        self.domain_ = np.stack(curves.domain)
-        self.grid_ = _default_points(curves)
-        return self
-
     def sample(
         self,
         n: int,
@@ -171,103 +158,54 @@ class FEBM(Process):
         `steps` is the length of the chain that draws latents; None takes the length that the model was made for.
         The same `random_state` gives the same functions whatever `at` is.
         """
-        self._require_fitted("sample")
-        n = whole_number("FEBM.sample: n", n)
-        points = points_of(self.grid_ if at is None else at, self.scaling_.d_x, n, "FEBM.sample")
-        latent_key, noise_key = jax.random.split(as_key(random_state))
-        weights = self._space.weights(self._draw_latents(n, steps, latent_key).draws)
-        key = noise_key if noise else None
-        if not isinstance(points, list):
-            return Curves.from_grid(points, self._space.at(points).values(weights, key))
-        values = [
-            self._space.at(own).values(weights[i : i + 1], key if key is None else jax.random.fold_in(key, i))[0]
-            for i, own in enumerate(points)
-        ]
-        return Curves.from_arrays(points, values)
-
-    def condition(self, curves: Any, *, random_state: RandomState = None) -> LatentFunctionPosterior:
-        """The posterior of each of the partly observed curves.
-
-        A plain array is read as one curve a row on the grid of the training curves, NaN where nothing was observed.
-        """
-        self._require_fitted("condition")
-        curves = as_curves(curves, "FEBM.condition: curves", like=self.grid_)
-        if (curves.d_x, curves.d_y) != (self.scaling_.d_x, self.scaling_.d_y):
-            raise ValueError(
-                f"FEBM.condition: the curves have d_x={curves.d_x}, d_y={curves.d_y}; "
-                f"the model was fitted with d_x={self.scaling_.d_x}, d_y={self.scaling_.d_y}."
-            )
-        key = self.posterior_key_ if random_state is None else as_key(random_state)
-        scaled, scalings = self.scaling_.apply(curves), self.scaling_.of_each(curves)
-        observed = observe(self.basis_, scaled)
-        jacobian = self.scaling_.log_jacobian(curves)
-        check_choice("FEBM", "inference", self.inference, METHODS)
-        method = settle(self.inference, self.model_)
-
-        def posterior(observed: Observations, method: Method, effort: Effort) -> LatentPosterior:
-            return infer(
-                self.model_,
-                observed,
-                method=method,
-                effort=effort,
-                chain=self.langevin.posterior,
-                precondition=self.langevin.precondition,
-                key=key,
-            )
-
-        latent = posterior(observed, method, self.effort)
-
-        def evidence() -> Float[np.ndarray, " curves"]:
-            found = latent.log_evidence
-            return (posterior(observed, "auto", self.effort).log_evidence if found is None else found) + jacobian
-
-        def evidence_with(further: Curves) -> Float[np.ndarray, " curves"]:
-            more, more_jacobian = _scale_alike(self.scaling_, scalings, further)
-            together = observe(self.basis_, scaled.merge(more.replace(ids=scaled.ids)))
-            return posterior(together, "auto", self.effort).log_evidence + jacobian + more_jacobian
-
-        def again(draws: int) -> LatentPosterior:
-            return posterior(observed, method, self.effort.with_draws(draws))
-
-        return LatentFunctionPosterior(
-            self._space,
-            latent,
-            curves.ids,
-            scalings=scalings,
-            method=method,
-            again=again,
-            evidence=evidence,
-            evidence_with=evidence_with,
-        )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has been called."""
-        return hasattr(self, "model_")
-
-    @property
-    def _space(self) -> FunctionSpace:
-        return FunctionSpace(self.model_, self.basis_, self.scaling_, self.domain_)
-
-    def sample_latents(self, n: int, *, steps: int | None = None, random_state: RandomState = None) -> PriorDraws:
-        """`n` latents as `sample` draws them with the same arguments, and what the sampler says of them."""
-        self._require_fitted("sample_latents")
-        latent_key, _ = jax.random.split(as_key(random_state))
-        return self._draw_latents(whole_number("FEBM.sample_latents: n", n), steps, latent_key)
+        return self._sample(n, at, noise, random_state, functools.partial(self._draw_latents, steps=steps))
 
     def chain_steps(self) -> int | None:
         """The length of the chain that draws latents; None where they are drawn exactly."""
         self._require_fitted("chain_steps")
-        if self.training_ == "langevin" and not self.langevin.prior.metropolis:
-            return self.langevin.prior.steps
+        if self._short_chain is not None:
+            return self._short_chain.steps
         return None if isinstance(self.model_.prior, Reference) else PRIOR_STEPS
 
-    def _draw_latents(self, n: int, steps: int | None, key: PRNGKeyArray) -> PriorDraws:
+    @property
+    def _method(self) -> Method:
+        check_choice("FEBM", "inference", self.inference, METHODS)
+        return self.inference
+
+    @property
+    def _effort(self) -> Effort:
+        return self.effort
+
+    @property
+    def _short_chain(self) -> Chain | None:
+        """A plain short chain is itself the model: it is right for the steps it was trained with."""
         chain = self.langevin.prior
-        if self.training_ == "langevin" and not chain.metropolis:
-            # A plain short chain is itself the model: it is right for the steps it was trained with.
-            chain = chain if steps is None else chain.with_steps(steps)
-            return _short_run(self.model_, Contrastive(chain, chain, precondition=False), n, key)
-        return draw_prior(self.model_.prior, n, steps=PRIOR_STEPS if steps is None else steps, key=key)
+        return chain if self.training_ == "langevin" and not chain.metropolis else None
+
+    def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
+        plan, self.training_ = self._plan()
+        recipe = fit_by_importance if self.training_ == "importance" else fit_by_chains
+        return recipe(plan, curves, key, progress)
+
+    def _draw_latents(self, n: int, key: PRNGKeyArray, *, steps: int | None = None) -> PriorDraws:
+        if steps is not None:
+            steps = whole_number("FEBM.sample: steps", steps)
+        chain = self._short_chain
+        if chain is None:
+            return draw_prior(self.model_.prior, n, steps=steps or PRIOR_STEPS, key=key)
+        chain = chain if steps is None else chain.with_steps(steps)
+        return PriorDraws(_run_short(self.model_, Contrastive(chain, chain, precondition=False), n, key), {})
+
+    def _infer(self, observed: Observations, method: Method, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
+        return infer(
+            self.model_,
+            observed,
+            method=method,
+            effort=effort,
+            chain=self.langevin.posterior,
+            precondition=self.langevin.precondition,
+            key=key,
+        )
 
     def _plan(self) -> tuple[Plan, str]:
         """Check the arguments and settle what "auto" leaves open."""
@@ -310,19 +248,17 @@ class FEBM(Process):
             and self.kernel is None
             and self.rank is None
             and self.latent_dim is None,
+            checkpoint=as_checkpoint("FEBM", self.checkpoint),
         )
         return plan, training
 
-    def _scaling(self, likelihood: Likelihood) -> Scaling:
-        if likelihood.scales_outputs:
-            return as_scaling(self.scaling)
-        counts = Scaling(outputs="none", transform="identity")
-        scaling = counts if isinstance(self.scaling, str) and self.scaling == "auto" else as_scaling(self.scaling)
-        if (scaling.outputs, scaling.transform) != (counts.outputs, counts.transform):
-            raise ValueError(
-                f"FEBM: scaling is {self.scaling!r}, but a {type(likelihood).__name__} likelihood needs its values as "
-                "they are; use scaling='auto'."
-            )
+    def _scaling(self, curves: Curves) -> Scaling:
+        self._plan()  # bad arguments are refused before anything is learned
+        likelihood = as_likelihood(self.likelihood)
+        scaling = as_scaling(self.scaling)
+        if not likelihood.scales_outputs:
+            scaling = _unscaled(scaling, isinstance(self.scaling, str) and self.scaling == "auto", likelihood)
+        likelihood.check_support(curves.y)
         return scaling
 
     def _basis(self) -> Basis:
@@ -336,37 +272,23 @@ class FEBM(Process):
         return KarhunenLoeve(self.kernel, rank=self.rank)
 
 
-# Metropolis-corrected steps after importance resampling: the weights already give the right distribution, the
-# steps only separate draws that share a proposal.
-PRIOR_STEPS = 50
-# Where curves have their own points there is no grid to come back to; this many points show a function well.
-DEFAULT_POINTS = 200
+def _unscaled(scaling: Scaling, chosen_by_us: bool, likelihood: Likelihood) -> Scaling:
+    """The scaling for values that mean something as they are, such as counts."""
+    as_is = Scaling(outputs="none", transform="identity")
+    if chosen_by_us:
+        return as_is
+    if (scaling.outputs, scaling.transform) != (as_is.outputs, as_is.transform):
+        raise ValueError(
+            f"FEBM: scaling takes units off the outputs, but a {type(likelihood).__name__} likelihood needs its values "
+            "as they are; use scaling='auto'."
+        )
+    return scaling
+
+
+def _run_short(model: LatentModel, objective: Contrastive, n: int, key: PRNGKeyArray) -> Float[np.ndarray, "n latent"]:
+    return np.asarray(_compiled_short(model, objective, n, key), dtype=float)
 
 
 @eqx.filter_jit
-def _run_short(model: LatentModel, objective: Contrastive, n: int, key: PRNGKeyArray) -> Float[Array, "n latent"]:
+def _compiled_short(model: LatentModel, objective: Contrastive, n: int, key: PRNGKeyArray) -> Float[Array, "n latent"]:
     return objective.prior_draws(model, n, key)[0]
-
-
-def _short_run(model: LatentModel, objective: Contrastive, n: int, key: PRNGKeyArray) -> PriorDraws:
-    return PriorDraws(np.asarray(_run_short(model, objective, n, key), dtype=float), {})
-
-
-def _scale_alike(scaling: Scaling, scalings: list[Scaling], further: Curves) -> tuple[Curves, Float[np.ndarray, " n"]]:
-    """Further values of curves in the units that what was observed first gave to each, and their log Jacobian."""
-    if scaling.outputs != "curve":
-        return scaling.apply(further), scaling.log_jacobian(further)
-    each = list(zip(scalings, further, strict=True))
-    jacobian = np.concatenate([own.log_jacobian(curve) for own, curve in each])
-    return Curves.concatenate([own.apply(curve) for own, curve in each]), jacobian
-
-
-def _default_points(curves: Curves) -> Float[np.ndarray, "points inputs"]:
-    """The points of the training curves where they are few, else a grid over their domain."""
-    points = np.unique(curves.x, axis=0)
-    if len(points) <= 2 * np.max(curves.lengths):
-        return points
-    lower, upper = curves.domain
-    side = max(2, round(DEFAULT_POINTS ** (1 / curves.d_x)))
-    axes = [np.linspace(low, high, side) for low, high in zip(lower, upper, strict=True)]
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, curves.d_x)

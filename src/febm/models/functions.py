@@ -166,7 +166,10 @@ class LatentFunctionPosterior(Posterior):
             raise ValueError(f"Posterior.interval: level is {level!r}; give a number between 0 and 1, such as 0.9.")
         points = self._points(at, "interval")
         tails = [(1 - level) / 2, (1 + level) / 2]
-        ends = self._per_curve(points, lambda i, there: np.quantile(self._draws(i, there, noise), tails, axis=0))
+        # Weibull's quantiles of n draws hold a new value with just the probability asked for, others with less.
+        ends = self._per_curve(
+            points, lambda i, there: np.quantile(self._draws(i, there, noise), tails, axis=0, method="weibull")
+        )
         return self._shaped([end[0] for end in ends], at), self._shaped([end[1] for end in ends], at)
 
     @functools.cached_property
@@ -176,10 +179,10 @@ class LatentFunctionPosterior(Posterior):
 
     def log_density(self, curves: Curves) -> Float[ndarray, " curves"]:
         """log p(further values | observed ones) of every curve, as the ratio of two evidences."""
-        if not isinstance(curves, Curves) or len(curves) != len(self.ids):
+        if not isinstance(curves, Curves) or not curves.ids.equals(self.ids):
             raise ValueError(
                 f"Posterior.log_density: give Curves with further values of the {len(self.ids)} conditioned curves, "
-                "in the same order."
+                "in the same order and with the same ids."
             )
         return self._evidence_with(curves) - self.log_evidence
 
@@ -188,6 +191,8 @@ class LatentFunctionPosterior(Posterior):
 
         With `draws` they are drawn anew and mixed, in one chain and without latents.
         """
+        if isinstance(at, Curves):
+            raise ValueError("Posterior.to_arviz: at is Curves; ArviZ needs one set of points for all curves.")
         if draws is not None:
             return super().to_arviz(at, draws=draws, random_state=random_state)
         points = as_points(at, self._space.scaling.d_x, name="Posterior.to_arviz: at")

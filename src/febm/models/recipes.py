@@ -76,6 +76,7 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
             training=plan.tilt,
             key=tilt_key,
             progress=progress,
+            checkpoint=plan.checkpoint,
         )
     model = LatentModel(LinearGenerator(choice.rank, basis.rank), prior, likelihood)
     return Fitted(basis, model, history.assign(base_evidence=choice.evidence))
@@ -109,6 +110,7 @@ def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progr
         key=train_key,
         progress=progress,
         watch=_noise,
+        checkpoint=plan.checkpoint,
     )
     model = trained.model
     if isinstance(model.prior, EnergyPrior | TiltedPrior):

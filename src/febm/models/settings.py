@@ -1,6 +1,7 @@
 """What F-EBM can be told: small frozen groups of settings, the paper's own, and the plan they amount to."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 from febm.basis import Basis, KarhunenLoeve, RandomFourier
@@ -58,6 +59,7 @@ class Plan:
     effort: Effort
     validation: float
     choose_rank: bool  # by held-out evidence, up to the rank of the basis
+    checkpoint: Path | None = None  # where training is saved after every epoch
 
     @property
     def has_mixture(self) -> bool:
@@ -123,3 +125,15 @@ PAPER: dict[str, dict[str, Any]] = {
         "likelihood": "continuous_bernoulli",
     },
 }
+
+
+def as_checkpoint(owner: str, checkpoint: Any) -> Path | None:
+    """The file that training is saved to, in a folder that exists."""
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, str) or not checkpoint:
+        raise TypeError(f"{owner}: checkpoint is {checkpoint!r}; give the name of a file, or None.")
+    path = Path(checkpoint)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ValueError(f"{owner}: checkpoint is {checkpoint!r}; name a file in a folder that exists.")
+    return path

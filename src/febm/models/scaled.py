@@ -1,0 +1,91 @@
+"""Processes that learn without units: scaling in front of the model, and behind it on the way out."""
+
+import abc
+from typing import Any, Self
+
+import jax
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from febm.curves import Curves, as_curves
+from febm.models.base import Process, points_of
+from febm.progress import Progress, as_progress
+from febm.randomness import RandomState, as_key
+from febm.scaling import Scaling, as_scaling
+
+# Where curves have their own points there is no grid to come back to; this many points show a function well.
+DEFAULT_POINTS = 200
+
+
+class ScaledProcess(Process):
+    """A process that learns from curves in the unit box, with outputs without units.
+
+    Subclasses have the arguments `scaling`, `random_state` and `progress`, and write `_learn`. Fitted are `scaling_`,
+    `domain_` (the corners of the box that the training points fill), `grid_` (where functions are shown when nothing is
+    said) and `posterior_key_`.
+    """
+
+    scaling: str | Scaling
+    random_state: RandomState
+    progress: bool | Progress
+
+    def fit(self, curves: Any, y: None = None) -> Self:
+        """Learn the distribution of `curves`; a 2-D array is read as one curve a row on a common grid."""
+        curves = as_curves(curves, f"{type(self).__name__}.fit: curves")
+        scaling = self._scaling(curves).fit(curves)
+        fit_key, posterior_key = jax.random.split(as_key(self.random_state))
+        self._learn(scaling.apply(curves), fit_key, as_progress(self.progress))
+        self.scaling_ = scaling
+        self.posterior_key_ = posterior_key
+        self.domain_ = np.stack(curves.domain)
+        self.grid_ = _default_points(curves)
+        return self
+
+    @abc.abstractmethod
+    def _learn(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> None:
+        """Learn from scaled curves and set the fitted attributes of the model."""
+
+    def _scaling(self, curves: Curves) -> Scaling:
+        """The scaling, checked, before it is fitted to the curves."""
+        return as_scaling(self.scaling)
+
+    def _points(self, at: Any, n: int, action: str) -> np.ndarray | list[np.ndarray]:
+        """The points asked for, those of the training curves where nothing is said."""
+        owner = f"{type(self).__name__}.{action}"
+        return points_of(self.grid_ if at is None else at, self.scaling_.d_x, n, owner)
+
+    def _context(self, curves: Any) -> Curves:
+        """The partly observed curves; a plain array is on the grid of the training curves."""
+        owner = f"{type(self).__name__}.condition"
+        self._require_fitted("condition")
+        curves = as_curves(curves, f"{owner}: curves", like=self.grid_)
+        if (curves.d_x, curves.d_y) != (self.scaling_.d_x, self.scaling_.d_y):
+            raise ValueError(
+                f"{owner}: the curves have d_x={curves.d_x}, d_y={curves.d_y}; "
+                f"the model was fitted with d_x={self.scaling_.d_x}, d_y={self.scaling_.d_y}."
+            )
+        return curves
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has been called."""
+        return hasattr(self, "scaling_")
+
+
+def scale_alike(scaling: Scaling, scalings: list[Scaling], further: Curves) -> tuple[Curves, Float[np.ndarray, " n"]]:
+    """Further values of curves in the units that what was observed first gave to each, and their log Jacobian."""
+    if scaling.outputs != "curve":
+        return scaling.apply(further), scaling.log_jacobian(further)
+    each = list(zip(scalings, further, strict=True))
+    jacobian = np.concatenate([own.log_jacobian(curve) for own, curve in each])
+    return Curves.concatenate([own.apply(curve) for own, curve in each]), jacobian
+
+
+def _default_points(curves: Curves) -> Float[np.ndarray, "points inputs"]:
+    """The points of the training curves where they are few, else a grid over their domain."""
+    points = np.unique(curves.x, axis=0)
+    if len(points) <= 2 * np.max(curves.lengths):
+        return points
+    lower, upper = curves.domain
+    side = max(2, round(DEFAULT_POINTS ** (1 / curves.d_x)))
+    axes = [np.linspace(low, high, side) for low, high in zip(lower, upper, strict=True)]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, curves.d_x)
