@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from febm.curves import Curves
     from febm.errors import FebmError, FormatError, NotFittedError
     from febm.evaluation.two_sample import two_sample_test
-    from febm.models import FEBM, Posterior, Process
+    from febm.models import FEBM, FPCA, Posterior, Process
     from febm.reporting import report
     from febm.scaling import Scaling
     from febm.storage import load
 
 __all__ = [
     "FEBM",
+    "FPCA",
     "Curves",
     "FebmError",
     "FormatError",
@@ -33,6 +34,7 @@ __all__ = [
 _HOMES = {
     "Curves": "febm.curves",
     "FEBM": "febm.models",
+    "FPCA": "febm.models",
     "FebmError": "febm.errors",
     "FormatError": "febm.errors",
     "NotFittedError": "febm.errors",

@@ -2,5 +2,6 @@
 
 from febm.models.base import Posterior, Process
 from febm.models.febm import FEBM
+from febm.models.fpca import FPCA
 
-__all__ = ["FEBM", "Posterior", "Process"]
+__all__ = ["FEBM", "FPCA", "Posterior", "Process"]

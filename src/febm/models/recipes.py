@@ -45,14 +45,9 @@ class Fitted(NamedTuple):
 
 def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
     """Linear generator and Gaussian noise: base by held-out evidence, tilt by importance-sampled likelihood."""
-    basis_key, fold_key, tilt_key = jax.random.split(key, 3)
-    basis = plan.basis.fit(curves, key=basis_key)
-    largest = min(basis.rank if plan.latent_dim is None else plan.latent_dim, basis.rank)
-    splits = _splits(len(curves), plan.validation, fold_key)
-    folds = [
-        _fold(plan.basis, curves, held_out, largest, jax.random.fold_in(basis_key, i))
-        for i, held_out in enumerate(splits)
-    ]
+    fold_key, tilt_key = jax.random.split(key)
+    basis, folds, splits = fold_basis(plan.basis, curves, plan.validation, plan.latent_dim, fold_key)
+    largest = min(plan.latent_dim or basis.rank, basis.rank)
     likelihood = plan.likelihood
     assert isinstance(likelihood, Gaussian)
     fixed = float(likelihood.variance) if likelihood.fixed else None
@@ -80,6 +75,26 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
         )
     model = LatentModel(LinearGenerator(choice.rank, basis.rank), prior, likelihood)
     return Fitted(basis, model, history.assign(base_evidence=choice.evidence))
+
+
+class Folded(NamedTuple):
+    """A basis fitted to all curves, and the folds, with the masks of their held-out curves, that choose on it."""
+
+    basis: Basis
+    folds: list[Fold]
+    held_out: list[np.ndarray]
+
+
+def fold_basis(basis: Basis, curves: Curves, validation: float, latent_dim: int | None, key: PRNGKeyArray) -> Folded:
+    """Fit the basis to all curves and, for every fold, to those that are not held out of it."""
+    basis_key, split_key = jax.random.split(key)
+    fitted = basis.fit(curves, key=basis_key)
+    largest = min(latent_dim or fitted.rank, fitted.rank)
+    splits = _splits(len(curves), validation, split_key)
+    folds = [
+        _fold(basis, curves, held_out, largest, jax.random.fold_in(basis_key, i)) for i, held_out in enumerate(splits)
+    ]
+    return Folded(fitted, folds, splits)
 
 
 def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
@@ -184,7 +199,7 @@ def _search(plan: Plan, largest: int) -> BaseSearch:
 def _splits(count: int, validation: float, key: PRNGKeyArray) -> list[np.ndarray]:
     """Masks of held-out curves: one of them for many curves, three disjoint ones for few."""
     if count < 5:
-        raise ValueError(f"FEBM.fit: {count} curves are too few to learn a distribution from; give at least 5.")
+        raise ValueError(f"fit: {count} curves are too few to learn a distribution from; give at least 5.")
     order = np.asarray(jax.random.permutation(key, count))
     size = min(max(1, round(validation * count)), count - 3)
     parts = 1 if count >= MANY_CURVES else min(3, count // size)

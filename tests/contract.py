@@ -1,0 +1,50 @@
+"""The models that obey the contract, each with settings that are quick to fit: a new model is one line here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import febm
+from febm.inference import Effort
+from febm.tilting import TiltTraining
+
+QUICK = dict(random_state=0, progress=False)
+
+MODELS = {
+    "FEBM": lambda: febm.FEBM(**QUICK, tilt=TiltTraining(steps=20, width=16), effort=Effort(draws=128, proposals=512)),
+    "FPCA": lambda: febm.FPCA(**QUICK),
+}
+
+
+def waves(count=60, points=15, seed=0, noise=0.05):
+    """Two kinds of noisy wave on [0, 2]."""
+    rng = np.random.default_rng(seed)
+    x = np.linspace(0, 2, points)
+    weights = rng.normal(size=(count, 2)) + 2.0 * rng.choice([-1, 1], size=(count, 1))
+    values = weights @ np.stack([np.sin(3 * x), np.cos(2 * x)])
+    return febm.Curves.from_grid(x, values + noise * rng.normal(size=values.shape))
+
+
+def ragged(count=60, seed=1):
+    """The same, each at points of its own, some of which hold NaN."""
+    rng = np.random.default_rng(seed)
+    curves = waves(count, 40, seed)
+    kept = curves.select(rng.uniform(size=len(curves.x)) < 0.4)
+    return kept.replace(y=np.where(rng.uniform(size=kept.y.shape) < 0.05, np.nan, kept.y))
+
+
+def pairs(count=60, seed=2):
+    """Two outputs, one of them missing now and then."""
+    first, second = waves(count, 15, seed), waves(count, 15, seed + 1)
+    values = np.stack([first.y[:, 0], second.y[:, 0] + first.y[:, 0]], axis=1).reshape(count, 15, 2)
+    values[0, 3, 1] = np.nan
+    return febm.Curves.from_grid(np.linspace(0, 2, 15), values)
+
+
+def surfaces(count=60, seed=3):
+    """Functions of two inputs at scattered points of their own."""
+    rng = np.random.default_rng(seed)
+    xs = [rng.uniform(size=(25, 2)) for _ in range(count)]
+    weights = rng.normal(size=(count, 2))
+    ys = [w[0] * np.sin(3 * x[:, 0]) + w[1] * np.cos(2 * x[:, 1]) for x, w in zip(xs, weights, strict=True)]
+    return febm.Curves.from_arrays(xs, ys)
