@@ -260,15 +260,19 @@ def eigenfunctions(x):
 
 
 def test_sparse_noisy_curves_give_back_eigenfunctions_eigenvalues_and_noise():
-    """Of seeds 0 to 19, 17 pass: with 300 curves a variance alone has a sampling error of 8 %."""
+    """With 300 curves a variance alone has a sampling error of 8 %; the limits leave four of them.
+
+    Over seeds 100 to 129 the worst were: overlap .96, eigenvalue .25, noise .16, mean .52. None of 30 failed, so the
+    error rate is below 10 % with confidence .95.
+    """
     basis = Empirical().fit(sparse_curves(0), key=KEY)
     grid = np.linspace(0, 1, 401)
     assert basis.state.method == "smooth"
     overlap = np.abs((basis.eigenfunctions(grid)[:, 0, :3] * eigenfunctions(grid)).mean(axis=0))
-    assert overlap.min() > 0.95
-    np.testing.assert_allclose(basis.spectrum[:3], [4.0, 2.0, 1.0], rtol=0.2)
+    assert overlap.min() > 0.93
+    np.testing.assert_allclose(basis.spectrum[:3], [4.0, 2.0, 1.0], rtol=0.33)
     np.testing.assert_allclose(basis.noise_variance, 0.25, rtol=0.25)
-    np.testing.assert_allclose(basis.mean(grid)[:, 0], 2 * grid, atol=0.6)
+    np.testing.assert_allclose(basis.mean(grid)[:, 0], 2 * grid, atol=0.8)
     assert basis.rank < 8
 
 
