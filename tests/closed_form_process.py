@@ -5,8 +5,11 @@ import pandas as pd
 from scipy.stats import multivariate_normal, norm
 
 from febm.curves import Curves
+from febm.evaluation.splits import split
 from febm.models.base import Posterior, Process, points_of
 from febm.randomness import as_key, numpy_generator
+
+GRID = np.linspace(0, 1, 12)
 
 
 class ClosedFormProcess(Process):
@@ -131,6 +134,12 @@ class ClosedFormPosterior(Posterior):
         return (
             Curves.from_arrays(self._points(at), values, ids=self.ids) if isinstance(at, Curves) else np.stack(values)
         )
+
+
+def observed_in_part(process, curves, random_state=0):
+    """Noisy samples of a process on `GRID`: a third of the points of each, and the others."""
+    sampled = process.sample(curves, GRID, noise=True, random_state=random_state)
+    return split(sampled, "random", 1 / 3, random_state=random_state)
 
 
 def square_root(covariance):

@@ -7,16 +7,13 @@ at level 1/1,000.
 import numpy as np
 import pandas as pd
 import pytest
-from closed_form_process import ClosedFormPosterior, ClosedFormProcess
+from closed_form_process import GRID, ClosedFormPosterior, ClosedFormProcess, observed_in_part
 from scipy.stats import kstest, norm
 
 from febm.curves import Curves
 from febm.evaluation import prediction
 from febm.evaluation.calibration import LEVELS, Calibration, check_calibration, simultaneous_band
 from febm.evaluation.prediction import Predictive, predict
-from febm.evaluation.splits import split
-
-GRID = np.linspace(0, 1, 12)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +23,7 @@ def process():
 
 @pytest.fixture(scope="module")
 def parts(process):
-    return split(process.sample(300, GRID, noise=True, random_state=0), "random", 1 / 3, random_state=0)
+    return observed_in_part(process, 300)
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +204,17 @@ def test_predictive_gives_what_the_model_gives(process, parts, honest, monkeypat
     pd.testing.assert_frame_equal(blocked.predictive_cdf, honest.predictive_cdf)
 
 
+def test_arrays_are_read_on_the_grid_of_the_model(process, parts):
+    """NaN where nothing is shown or asked for."""
+    gridded = ClosedFormProcess()
+    gridded.grid_ = GRID[:, None]
+    context, target = (part[:40].to_grid() for part in parts)
+    found = check_calibration(gridded, context[1][..., 0], target[1][..., 0], draws=200, random_state=0)
+    wanted = check_calibration(process, *(part[:40] for part in parts), draws=200, random_state=0)
+    pd.testing.assert_frame_equal(found.coverage, wanted.coverage)
+    np.testing.assert_array_equal(found.pit, wanted.pit)
+
+
 def test_repr_tells_the_error_beside_that_of_chance(honest):
     expected = f"coverage off by {honest.error:.3f} on average, {honest.chance_error:.3f} by chance>"
     assert repr(honest) == f"<Calibration: 2,400 values of 300 curves, {expected}"
@@ -227,7 +235,8 @@ def test_band_holds_whole_functions_as_often_as_it_says(process, parts, noise):
     assert abs(share - 0.8) < 4.4 * np.sqrt(0.8 * 0.2 / 300)
 
 
-def test_band_of_few_draws_holds_as_many():
+@pytest.mark.parametrize(("level", "draws"), [(0.3, 19), (0.8, 24)])
+def test_band_of_few_draws_holds_as_many(level, draws):
     """Ten independent values, 4,000 posteriors: 4.4 standard errors, and a hundredth as the form is not quite exact."""
 
     class Independent(ClosedFormPosterior):
@@ -236,10 +245,10 @@ def test_band_of_few_draws_holds_as_many():
 
     context = Curves.from_grid([0.0], np.zeros((4000, 1)))
     posterior = Independent(ClosedFormProcess(), context)
-    lower, upper = simultaneous_band(posterior, np.arange(10.0), 0.8, draws=24, random_state=0)
+    lower, upper = simultaneous_band(posterior, np.arange(10.0), level, draws=draws, random_state=0)
     fresh = np.random.default_rng(0).normal(size=(4000, 10, 1))
     share = ((lower <= fresh) & (fresh <= upper)).all(axis=(1, 2)).mean()
-    assert abs(share - 0.8) < 4.4 * np.sqrt(0.8 * 0.2 / 4000) + 0.01
+    assert abs(share - level) < 4.4 * np.sqrt(level * (1 - level) / 4000) + 0.01
 
 
 def test_band_is_wider_than_the_interval_at_each_point(process, parts):
@@ -292,7 +301,13 @@ BAD_INPUT = {
     "few draws": (lambda: check_calibration(READY), r"level 0\.99 needs at least 199 draws; got 50"),
     "draws": (lambda: check_calibration(PLAIN, NAMED, NAMED, draws="many"), "check_calibration: draws is 'many'"),
     "band level": (lambda: simultaneous_band(PLAIN.condition(NAMED), GRID, 90), "simultaneous_band: level is 90"),
-    "band draws": (lambda: simultaneous_band(PLAIN.condition(NAMED), GRID, draws=5), "needs at least 19 draws; got 5"),
+    "band draws": (lambda: simultaneous_band(PLAIN.condition(NAMED), GRID, draws=5), "draws is 5; .* at least 19"),
+    "narrow band draws": (
+        lambda: simultaneous_band(PLAIN.condition(NAMED), GRID, 0.3, draws=18),
+        "simultaneous_band: draws is 18; give a whole number of at least 19",
+    ),
+    "wide band draws": (lambda: simultaneous_band(PLAIN.condition(NAMED), GRID, 0.99, draws=50), "at least 199 draws"),
+    "class": (lambda: check_calibration(ClosedFormProcess, NAMED, NAMED), "got the class ClosedFormProcess"),
     "no band draws": (
         lambda: simultaneous_band(PLAIN.condition(NAMED), GRID, draws=0),
         "band: draws is 0",
@@ -303,7 +318,7 @@ BAD_INPUT = {
 @pytest.mark.parametrize("case", BAD_INPUT)
 def test_bad_input_is_told_what_is_wrong(case):
     attempt, sentence = BAD_INPUT[case]
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
         attempt()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from febm import Curves
+from febm import FEBM, Curves
 from febm.evaluation.embedding import embed
 
 GRID = np.stack(np.meshgrid(np.arange(4.0), np.arange(3.0)), axis=-1).reshape(-1, 2)
@@ -93,6 +93,40 @@ def test_tsne_of_very_few_curves_works():
     assert np.isfinite(found.data).all()
 
 
+@pytest.mark.parametrize("scale", [2.0**1000, 2.0**-1000])
+def test_size_of_the_curves_is_the_size_of_the_plane(scale):
+    data, samples = curves(20, seed=0), curves(20, seed=1)
+    plain = embed(data, samples)
+    found = embed(data.replace(y=scale * data.y), samples.replace(y=scale * samples.y))
+    np.testing.assert_allclose(found.data / scale, plain.data, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.samples / scale, plain.samples, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.explained, plain.explained)
+
+
+@pytest.mark.parametrize("scale", [2.0**1000, 2.0**-1000])
+def test_tsne_does_not_see_the_size_of_the_curves(scale):
+    data, samples = curves(12, seed=0), curves(12, seed=1)
+    plain = embed(data, samples, method="tsne", random_state=0)
+    large = [part.replace(y=scale * part.y) for part in (data, samples)]
+    np.testing.assert_array_equal(embed(*large, method="tsne", random_state=0).data, plain.data)
+
+
+def test_tsne_places_groups_of_equal_curves():
+    """Curves of two kinds, and one that is far larger than all others."""
+    groups = np.repeat(np.random.default_rng(0).normal(size=(2, 6)), 10, axis=0)
+    assert np.isfinite(embed(groups, groups, method="tsne", random_state=0).data).all()
+    groups[0] *= 1e160
+    assert np.isfinite(embed(groups, groups, method="tsne", random_state=0).data).all()
+
+
+def test_an_array_beside_curves_is_on_their_grid():
+    x = np.array([0.0, 0.01, 0.02, 0.5, 1.0])
+    values = np.random.default_rng(0).normal(size=(8, 5))
+    whole = embed(Curves.from_grid(x, values), Curves.from_grid(x, values))
+    np.testing.assert_array_equal(embed(values, Curves.from_grid(x, values)).data, whole.data)
+    np.testing.assert_array_equal(embed(Curves.from_grid(x, values), values).samples, whole.samples)
+
+
 def test_limit_is_a_random_choice_in_the_plane_of_all_data():
     data, samples = curves(40, seed=0), curves(50, seed=1)
     whole = embed(data, samples)
@@ -113,6 +147,19 @@ BAD = {
     "few data": (lambda: embed(curves(2, seed=0), curves(9, seed=1)), "data has 2 curves; give at least 3"),
     "few samples": (lambda: embed(curves(9, seed=0), curves(1, seed=1)), "samples has 1 curve; give at least 3"),
     "equal data": (lambda: embed(np.ones((5, 4)), np.zeros((5, 4))), "all curves of data are the same"),
+    "equal curves": (
+        lambda: embed(np.full((5, 4), 0.1), np.full((5, 4), 0.1), method="tsne"),
+        "all curves of data and samples are the same",
+    ),
+    "method array": (lambda: embed(np.ones((5, 4)), np.ones((5, 4)), method=np.array(["pca", "tsne"])), "method is"),
+    "too large": (
+        lambda: embed(1.7e308 * np.outer([1, -1, 1, 0], np.ones(5)), np.full((3, 5), 1.7e308)),
+        "beyond the range of numbers; divide",
+    ),
+    "no grid": (
+        lambda: embed(curves(9, seed=0), np.ones((9, 5))),
+        r"samples is an array of 5 columns, but .*give Curves\.from_grid",
+    ),
     "one value": (lambda: embed(np.arange(5.0)[:, None], np.arange(5.0)[:, None]), "share a single value"),
 }
 
@@ -122,3 +169,8 @@ def test_bad_input_is_told_what_is_wrong(case):
     attempt, sentence = BAD[case]
     with pytest.raises(ValueError, match=f"embed: .*{sentence}"):
         attempt()
+
+
+def test_a_model_is_no_sample():
+    with pytest.raises(TypeError, match=r"embed: samples is a model; give curves, such as those of model\.sample"):
+        embed(curves(9, seed=0), FEBM())

@@ -438,3 +438,17 @@ def test_history_tells_how_training_went(model):
 def test_modules_of_a_fitted_model_hold_no_python_functions(quick):
     """What is saved is data: every leaf of the fitted model is an array or a number."""
     assert all(eqx.is_array_like(leaf) for leaf in jax.tree.leaves(quick.model_))
+
+
+def test_values_of_other_curves_are_not_taken_for_further_values(quick):
+    posterior = quick.condition(waves(3, 6))
+    further = waves(3, 12)
+    assert np.isfinite(posterior.log_density(further)).all()
+    with pytest.raises(ValueError, match="same ids"):
+        posterior.log_density(further[::-1])
+
+
+@pytest.mark.parametrize("steps", [0, -1, 2.5])
+def test_chains_have_a_whole_number_of_steps(quick, steps):
+    with pytest.raises(ValueError, match="steps is"):
+        quick.sample(2, steps=steps)

@@ -56,6 +56,20 @@ def test_points_that_differ_by_rounding_are_the_same():
     assert len(functions.points) == 11
 
 
+@pytest.mark.parametrize("x", [np.linspace(0, 10, 50), np.random.default_rng(0).uniform(-3, 8, size=300)])
+def test_points_in_single_precision_are_the_same(x):
+    single = Curves.from_grid(x.astype(np.float32), np.ones((2, len(x))))
+    functions = mesh_of(single, Curves.from_grid(x, np.ones((3, len(x)))))
+    assert not functions.reconstructed
+    assert len(functions.points) == len(x)
+
+
+def test_many_neighbours_are_not_one_point():
+    """Gaps of 0.7e-6 of the domain, which are less than what joins two points, over 28e-6 of it."""
+    x = np.append(0.7e-6 * np.arange(40), 1.0)
+    assert len(mesh_of(Curves.from_grid(x, np.ones((3, 41)))).points) > 20
+
+
 def test_the_order_of_points_does_not_matter():
     x = np.array([0.3, 0.0, 1.0, 0.7])
     functions = mesh_of(Curves.from_arrays([x, x[::-1]], [x**2, x[::-1] ** 2]))
@@ -66,6 +80,11 @@ def test_the_order_of_points_does_not_matter():
 def test_repeated_points_have_the_mean_of_their_values():
     functions = mesh_of(Curves.from_arrays([[0.0, 1.0, 1.0], [0.0, 1.0]], [[1.0, 2.0, 4.0], [5.0, 6.0]]))
     np.testing.assert_array_equal(functions.values[0][..., 0], [[1.0, 3.0], [5.0, 6.0]])
+
+
+def test_the_mean_of_repeated_points_stays_in_range():
+    functions = mesh_of(Curves.from_arrays([[0.0, 1.0, 1.0], [0.0, 1.0]], [[1.0, 1.5e308, 1.5e308], [5.0, 6.0]]))
+    assert functions.values[0][0, 1, 0] == 1.5e308
 
 
 def test_a_point_that_lacks_an_output_counts_as_not_there():
@@ -145,6 +164,14 @@ def test_surfaces_and_several_outputs_are_reconstructed():
     np.testing.assert_allclose(functions.values[0], np.broadcast_to(truth, (10, 400, 2)), atol=0.05)
 
 
+@pytest.mark.parametrize("scale", [2.0**1000, 2.0**-1000])
+def test_reconstruction_takes_values_of_any_size(scale):
+    generator = np.random.default_rng(9)
+    sample = ragged(generator, waves(generator, 6))
+    plain, scaled = mesh_of(sample), mesh_of(sample.replace(y=scale * sample.y))
+    np.testing.assert_allclose(scaled.values[0] / scale, plain.values[0], rtol=1e-9, atol=1e-12)
+
+
 def test_constant_ragged_curves_stay_constant():
     curves = Curves.from_arrays([[0.0, 0.3, 0.9], [0.1, 0.5, 1.0], [0.0, 0.2, 0.7]], [[2.0] * 3] * 3)
     np.testing.assert_allclose(mesh_of(curves).values[0], 2.0)
@@ -202,6 +229,45 @@ def test_disjoint_domains_are_refused():
     functions = waves(generator, 4)
     with pytest.raises(ValueError, match=r"no domain in common: x is in \[0, 1\] and \[2, 3\]"):
         mesh_of(ragged(generator, functions[:2]), ragged(generator, functions[2:], low=2.0, high=3.0))
+
+
+@pytest.mark.parametrize("mesh", [[0.0, 1.5, 3.0], [0.5], [1.5]])
+def test_disjoint_domains_are_refused_on_any_mesh(mesh):
+    x = np.linspace(0, 1, 5)
+    with pytest.raises(ValueError, match=r"no domain in common: x is in \[0, 1\] and \[2, 3\]"):
+        mesh_of(Curves.from_grid(x, np.ones((2, 5))), Curves.from_grid(x + 2, np.ones((2, 5))), mesh=mesh)
+
+
+@pytest.mark.parametrize("mesh", [None, [0.5, 1.5]])
+@pytest.mark.parametrize("shift", [1.0, 1.0 - 1e-9])
+def test_domains_that_touch_are_refused(mesh, shift):
+    x = np.linspace(0, 1, 10)
+    with pytest.raises(ValueError, match="no domain in common"):
+        mesh_of(Curves.from_grid(x, np.ones((2, 10))), Curves.from_grid(x + shift, np.ones((2, 10))), mesh=mesh)
+
+
+def test_a_sample_at_one_point_is_compared_there():
+    x = np.linspace(0, 1, 11)
+    functions = mesh_of(
+        Curves.from_grid(x, np.tile(x, (3, 1))), Curves.from_grid([0.5], np.full((2, 1), 0.5)), mesh=[0.5]
+    )
+    np.testing.assert_allclose(functions.values[0][..., 0], 0.5)
+
+
+def test_a_mesh_beyond_one_of_the_samples_is_refused():
+    x = np.linspace(0, 1, 10)
+    samples = Curves.from_grid(x, np.ones((2, 10))), Curves.from_grid(0.5 + 1.5 * x, np.ones((2, 10)))
+    with pytest.raises(ValueError, match=r"mesh has 1 point far outside the domain \[0.5, 1\] that all samples share"):
+        mesh_of(*samples, mesh=[0.6, 0.9, 1.7])
+
+
+def test_values_beyond_the_range_of_numbers_are_refused():
+    """Half a wave whose crest, above the largest number, lies between the points."""
+    generator = np.random.default_rng(0)
+    xs = [np.concatenate([[0, 1], generator.uniform(0, 0.35, 12), generator.uniform(0.65, 1, 12)]) for _ in range(4)]
+    ys = [np.sin(np.pi * x) / np.sin(0.35 * np.pi) for x in xs]
+    with pytest.raises(ValueError, match=r"test: the curves have values up to 1\.\d+e\+308, and their reconstruction"):
+        mesh_of(Curves.from_arrays(xs, [1.79e308 * y for y in ys]))
 
 
 def test_different_widths_are_refused():

@@ -130,6 +130,8 @@ BAD = {
         "output is 1; there is 1 output, counted from 0",
     ),
     "limit": (lambda axes: plot_samples_beside_data(surface(), surface(), limit=0), "limit is 0"),
+    "half a curve": (lambda axes: plot_samples_beside_data(surface(), surface(), limit=2.5), "limit is 2.5"),
+    "array": (lambda axes: plot_curves(np.zeros((2, 3)), axes=axes), "plot_curves: curves must be Curves, .*from_grid"),
     "unlike parts": (
         lambda axes: plot_split(Curves([0.0], [0.0], [0, 1], ids=["a"]), Curves([0.0], [0.0], [0, 1], ids=["b"])),
         "plot_split: context and target have different ids",
@@ -144,7 +146,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_told_what_is_wrong(case, axes):
     attempt, sentence = BAD[case]
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
         attempt(axes)
 
 
@@ -155,8 +157,22 @@ def test_bad_input_is_told_what_is_wrong(case, axes):
         ({"at": [0.0, 1.0], "band": "wide"}, "band is 'wide'; choose 'pointwise' or 'simultaneous'"),
         ({"at": [0.0, 1.0], "curve": 2}, "curve is 2; give a position among 2 curves"),
         ({"at": [0.0, 1.0], "output": 1}, "output is 1; there is 1 output"),
+        ({"at": Curves([0.0], [0.0], [0, 1])}, r"`at` is Curves; give the points \(m,\)"),
+        ({"at": [0.0, 1.0], "draws": 2.5}, "draws is 2.5; give a whole number of at least 0"),
+        ({"at": [0.0, 1.0], "draws": -1}, "draws is -1; give a whole number of at least 0"),
+        ({"at": [0.0, 1.0], "level": 1}, "level is 1; give a share between 0 and 1"),
+        ({"at": [0.0, 1.0], "context": np.zeros((2, 2))}, "context: curves must be Curves.*got ndarray"),
+        ({"at": [0.0, 1.0], "truth": np.zeros((2, 2))}, "truth: curves must be Curves.*got ndarray"),
+        ({"at": [0.0, 1.0], "context": Curves([0.0], [0.0], [0, 1])}, "context has 1 curve, but the posterior is of 2"),
     ],
 )
 def test_posterior_that_cannot_be_drawn_is_refused(posterior, axes, arguments, sentence):
-    with pytest.raises(ValueError, match=f"plot_posterior: {sentence}"):
+    with pytest.raises((TypeError, ValueError), match=f"plot_posterior: {sentence}"):
         plot_posterior(posterior, axes=axes, **arguments)
+    assert not axes.has_data()
+
+
+@pytest.mark.parametrize("what", [FEBM(), FEBM, None, surface()], ids=["model", "class", "None", "curves"])
+def test_what_is_no_posterior_is_refused(axes, what):
+    with pytest.raises(TypeError, match="plot_posterior: posterior must be what `condition"):
+        plot_posterior(what, [0.0, 1.0], axes=axes)

@@ -187,6 +187,29 @@ def test_bad_input_is_told_what_is_wrong(case, axes):
         attempt(axes)
 
 
+@pytest.mark.parametrize("picture", [plot_calibration, plot_pit, plot_predictive_cdf])
+def test_what_is_no_calibration_is_refused(picture, axes):
+    with pytest.raises(TypeError, match=f"{picture.__name__}: NoneType is no calibration; give what .*check_calibrat"):
+        picture(None, axes=axes)
+    assert not axes.has_data()
+
+
+@pytest.mark.parametrize("picture", [plot_calibration, plot_predictive_cdf])
+def test_name_without_a_calibration_is_refused(picture, axes):
+    with pytest.raises(TypeError, match=f"{picture.__name__}: float is no calibration"):
+        picture({"ours": calibration(), "theirs": 0.5}, axes=axes)
+
+
+def test_bars_of_several_calibrations_are_refused(axes):
+    with pytest.raises(TypeError, match="plot_pit: bars of several calibrations hide each other"):
+        plot_pit({"ours": calibration()}, axes=axes)
+
+
+def test_what_is_no_embedding_is_refused(axes):
+    with pytest.raises(TypeError, match="plot_embedding: ndarray is no embedding"):
+        plot_embedding(np.zeros((3, 2)), axes=axes)
+
+
 def test_null_of_something_else_is_refused(axes):
     with pytest.raises(TypeError, match="plot_null: SimpleNamespace has no null sample"):
         plot_null(SimpleNamespace(pvalue=0.5), axes=axes)

@@ -153,6 +153,16 @@ BAD = {
         r"shape is \(2, 3\), but the curves have a grid of 3 × 2",
     ),
     "flat shape": (lambda: plot_images(np.zeros((2, 6)), shape=(2, 2)), r"shape is \(2, 2\), but .* 6 points"),
+    "three sides": (
+        lambda: plot_images(np.zeros((2, 6)), shape=(1, 2, 3)),
+        r"shape is \(1, 2, 3\); give the numbers of rows and columns",
+    ),
+    "one side": (lambda: plot_images(np.zeros((2, 6)), shape=6), "shape is 6; give the numbers of rows and columns"),
+    "half a side": (lambda: plot_images(np.zeros((2, 6)), shape=(1.5, 4)), r"shape is \(1.5, 4\); give the numbers"),
+    "three sides of a grid": (
+        lambda: plot_images(Curves.from_grid(GRID, pictures(1)), shape=(3, 2, 1)),
+        r"shape is \(3, 2, 1\); give the numbers",
+    ),
     "columns": (lambda: plot_images(Curves.from_grid(GRID, pictures(1)), columns=0), "columns is 0"),
     "limit": (lambda: plot_images(Curves.from_grid(GRID, pictures(1)), limit=0), "limit is 0"),
     "limits": (lambda: plot_images(Curves.from_grid(GRID, pictures(1)), limits=(1, 1)), r"limits are \(1, 1\)"),

@@ -261,6 +261,9 @@ def test_energy_refuses_what_has_none(axes, model):
         plot_energy(tilted(), directions=(0, 3), axes=axes)
     with pytest.raises(ValueError, match=r"plot_energy: directions is \(1, 1\)"):
         plot_energy(tilted(), directions=(1, 1), axes=axes)
+    for directions in ((0.5, 1), 1):
+        with pytest.raises(ValueError, match=r"plot_energy: directions is .*; give two different coordinates"):
+            plot_energy(tilted(), directions=directions, axes=axes)
     with pytest.raises(ValueError, match="the latent has 1 coordinate, and the picture needs two"):
         plot_energy(TiltedPrior(GaussianPrior(1), Energy(bowl, 1)), axes=axes)
 

@@ -6,7 +6,7 @@ Tests on random numbers allow 4.4 standard errors, which chance passes in about 
 import numpy as np
 import pandas as pd
 import pytest
-from closed_form_process import ClosedFormPosterior, ClosedFormProcess
+from closed_form_process import GRID, ClosedFormPosterior, ClosedFormProcess, observed_in_part
 from scipy.stats import multivariate_normal, norm
 
 import febm
@@ -28,7 +28,6 @@ COLUMNS = [
     "coverage_90",
     "width_90",
 ]
-GRID = np.linspace(0, 1, 12)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +37,7 @@ def process():
 
 @pytest.fixture(scope="module")
 def parts(process):
-    return split(process.sample(40, GRID, noise=True, random_state=0), "random", 1 / 3, random_state=0)
+    return observed_in_part(process, 40)
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +97,18 @@ def test_coverage_is_the_share_of_values_inside(process, parts, scores):
     lower, upper = np.quantile(predictive.draws, [0.05, 0.95], axis=0, method="weibull")
     inside = ((lower <= predictive.observed) & (predictive.observed <= upper)).reshape(40, 8)
     np.testing.assert_allclose(scores["coverage_90"], inside.mean(axis=1))
+
+
+def test_intervals_are_the_order_statistics_they_should_be():
+    """Draws 1, …, 39 in any order: the interval of 90 % is [2, 38], that of 50 % [10, 30]."""
+    observed = np.array([[1.5, 2.0, 9.5, 10.0], [20.0, 30.0, 30.5, 40.0]])
+    draws = np.random.default_rng(0).permuted(np.tile(np.arange(1.0, 40.0)[:, None], 8), axis=0)
+    table = Predictive(Curves.from_grid(np.arange(4.0), observed), draws.mean(axis=0), draws, np.zeros(2)).scores()
+    assert table["coverage_50"].tolist() == [1 / 4, 2 / 4]
+    assert table["coverage_90"].tolist() == [3 / 4, 3 / 4]
+    np.testing.assert_allclose(table["width_90"], 36)
+    # The first curve has one value .5 below its interval, the second one 2 above: 2/.1 for each unit, mean of 4.
+    np.testing.assert_allclose(table["interval_score_90"], [36 + 20 * 0.5 / 4, 36 + 20 * 2 / 4])
 
 
 def test_draws_have_the_moments_of_the_exact_posterior(process, parts):
@@ -181,6 +192,17 @@ def test_surfaces_are_scored_like_curves():
     assert table["values"].tolist() == [27] * 3
 
 
+def test_arrays_are_read_on_the_grid_of_the_model(process, parts):
+    """NaN where nothing is shown or asked for."""
+    gridded = ClosedFormProcess()
+    gridded.grid_ = GRID[:, None]
+    arrays = [part.to_grid()[1][..., 0] for part in parts]
+    found = predictive_scores(gridded, *arrays, 0, draws=50)
+    pd.testing.assert_frame_equal(found, predictive_scores(process, *parts, 0, draws=50))
+    with pytest.raises(ValueError, match=r"predict: context is an array of 3 columns, .* a grid of 12 points"):
+        predict(gridded, ONE, ONE)
+
+
 def test_targets_without_noise_have_narrower_draws_and_the_same_density(process, parts):
     noisy = predictive_scores(process, *parts, 0, draws=200)
     smooth = predictive_scores(process, *parts, 0, draws=200, noise=False)
@@ -231,7 +253,7 @@ SMALLER_IS_BETTER = ["mse", "crps", "energy_score", "interval_score_90"]
 
 @pytest.fixture(scope="module")
 def many(process):
-    parts = split(process.sample(600, GRID, noise=True, random_state=1), "random", 1 / 3, random_state=1)
+    parts = observed_in_part(process, 600, random_state=1)
     return parts, predictive_scores(process, *parts, 0, draws=100)
 
 
@@ -278,6 +300,11 @@ def test_summary_has_the_mean_and_error_over_curves(scores):
     assert (table["curves"] == 40).all()
 
 
+def test_summary_leaves_out_what_is_no_number(scores):
+    named = scores.assign(site=["a", "b"] * 20, day=pd.Timestamp(0))
+    pd.testing.assert_frame_equal(summarise(named), summarise(scores))
+
+
 def test_summary_says_how_many_curves_have_a_score(scores):
     partial = scores.assign(log_density=[np.nan, -np.inf, *scores["log_density"][2:]])
     row = summarise(partial).loc["log_density"]
@@ -311,6 +338,10 @@ BAD_INPUT = {
         lambda: predictive_scores(PLAIN, NAMED, NAMED.replace(ids=["a", "c"])),
         "predictive_scores: curve 1 is 'b' in the context but 'c' in the target",
     ),
+    "ids of other kinds": (
+        lambda: predict(PLAIN, NAMED.replace(ids=[0, 1]), NAMED.replace(ids=["0", "1"])),
+        "curve 0 is 0 in the context but '0' in the target",
+    ),
     "other order": (lambda: predict(PLAIN, NAMED, NAMED[::-1]), "curve 0 is 'a' in the context but 'b' in the target"),
     "other inputs": (
         lambda: predict(PLAIN, NAMED, Curves([[0, 1], [0, 1]], [0, 1], [0, 1, 2], ["a", "b"])),
@@ -326,6 +357,7 @@ BAD_INPUT = {
     "few draws": (lambda: predictive_scores(PLAIN, TWO, TWO, draws=5), r"level 0\.9 needs at least 19 draws; got 5"),
     "seed": (lambda: predict(PLAIN, TWO, TWO, random_state=-1), "random_state must be"),
     "no scores": (lambda: summarise(pd.DataFrame()), "summarise: scores must be a table of one row per curve"),
+    "only text": (lambda: summarise(pd.DataFrame({"site": ["a"]})), "none of the columns site is a score"),
     "a dictionary": (lambda: summarise({"crps": [1.0]}), "summarise: scores must be a table"),
     "missing points": (
         lambda: predict(BrokenProcess(), NAMED, NAMED, draws=20),

@@ -47,6 +47,13 @@ def test_both_signs_appear_however_long_the_chain(model, data, steps):
     assert np.mean(np.abs(leading) < 0.5) < 0.1
 
 
+@pytest.mark.parametrize("name", ["n_train", "n_evaluation", "points"])
+@pytest.mark.parametrize("number", [-5, 0, 2.5, True, "30"])
+def test_numbers_that_count_nothing_are_refused(name, number):
+    with pytest.raises(ValueError, match=f"load_quadratic: {name} is .*; give a whole number of at least 1"):
+        load_quadratic(**{name: number})
+
+
 def test_data_are_the_quadratics_they_claim_to_be(data):
     x, values = data.evaluation.to_grid()
     leading, slope, intercept = np.polyfit(x, values[..., 0].T, 2)

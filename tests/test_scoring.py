@@ -97,6 +97,25 @@ def test_energy_score_of_gaussian_draws_averages_to_the_closed_form(dimension):
     assert_mean_is(scores, energy_score_gaussian(mean, 1.5, observed))
 
 
+@pytest.mark.parametrize("unit", [1e300, 1e150, 1e-170, 1e-300])
+def test_energy_score_is_in_the_units_of_the_values(unit):
+    draws, observed = np.random.default_rng(0).normal(size=(50, 4)), np.ones(4)
+    assert energy_score(unit * draws, unit * observed) / unit == pytest.approx(energy_score(draws, observed), rel=1e-12)
+    gaussian = energy_score_gaussian(np.zeros(4), unit, unit * observed)
+    assert gaussian / unit == pytest.approx(energy_score_gaussian(np.zeros(4), 1.0, observed), rel=1e-12)
+
+
+def test_draws_that_are_the_observation_have_no_energy_score():
+    assert energy_score(np.zeros((5, 2)), np.zeros(2)) == 0
+
+
+@pytest.mark.parametrize("away", [1e7, 1e9, 1e40, 1e200])
+def test_energy_score_far_out_is_the_distance(away):
+    """E‖X − y‖ is the distance there, and the spread, √2·E‖X‖/2 = E‖X‖/√2 with E‖X‖ = √(8/π), is taken off."""
+    found = energy_score_gaussian(np.zeros(3), 1.0, np.array([0.0, away, 0.0]))
+    assert found == pytest.approx(away - np.sqrt(8 / np.pi) / np.sqrt(2), rel=1e-13)
+
+
 def test_distances_in_blocks_are_the_same_distances(monkeypatch):
     draws, observed = np.random.default_rng(0).normal(size=(37, 5)), np.zeros(5)
     whole = energy_score(draws, observed)
@@ -199,10 +218,23 @@ BAD_INPUT = {
         "pit_values: observed holds NaN",
     ),
     "few draws": (lambda: central_interval(FIVE, 0.9), r"level 0\.9 needs at least 19 draws; got 5"),
-    "level": (lambda: coverage_of(FIVE, np.zeros(2), [0.5, 1.0]), r"coverage_of: level is 1\.0; give a number between"),
+    "level": (lambda: coverage_of(FIVE, np.zeros(2), [0.5, 1.0]), r"coverage_of: level is 1\.0; give a share between"),
     "level in percent": (lambda: interval_score(0, 1, 0.5, 90), "interval_score: level is 90"),
     "level text": (lambda: central_interval(FIVE, "most"), "level is 'most'"),
     "no levels": (lambda: coverage_of(FIVE, np.zeros(2), []), "levels is .*; give numbers between 0 and 1"),
+    "NaN in a CRPS": (lambda: crps_gaussian(0.0, 1.0, [0.0, np.nan]), "crps_gaussian: observed holds NaN"),
+    "NaN mean": (lambda: crps_gaussian(np.nan, 1.0, 0.0), "crps_gaussian: mean holds NaN"),
+    "NaN Gaussian": (
+        lambda: energy_score_gaussian(np.zeros(2), 1.0, np.array([0.0, np.nan])),
+        "energy_score_gaussian: observed holds NaN",
+    ),
+    "NaN in an interval": (lambda: interval_score(0.0, 1.0, np.nan, 0.9), "interval_score: observed holds NaN"),
+    "NaN end": (lambda: interval_score([0.0, np.nan], 1.0, 0.5, 0.9), "interval_score: an end of an interval is NaN"),
+    "NaN interval": (lambda: central_interval(np.full((20, 1), np.nan), 0.9), "central_interval: draws holds NaN"),
+    "beyond numbers": (
+        lambda: energy_score(np.array([[1.7e308], [1.6e308]]), np.array([-1.7e308])),
+        r"energy_score: values of 1\.7e\+308 have a score beyond all numbers",
+    ),
     "ends": (lambda: interval_score([0.0, 1.0], [1.0, 0.0], 0.5, 0.9), "upper is below lower"),
     "sd": (lambda: crps_gaussian(0.0, [1.0, 0.0], 0.0), "sd holds numbers that are not positive"),
     "NaN sd": (lambda: crps_gaussian(0.0, np.nan, 0.0), "sd holds numbers that are not positive"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
+from samples import MESH, rough
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -24,14 +25,7 @@ from febm.evaluation.second_opinions import (
 )
 from febm.evaluation.two_sample import test_power
 
-MESH = np.linspace(0, 1, 12)
 BOTH = (classifier_test, sliced_wasserstein)
-
-
-def rough(generator, n, x=MESH):
-    """Random waves of falling size with noise."""
-    waves = np.stack([np.sin(np.pi * k * x + phase) / k for k in range(1, 4) for phase in (0.0, 0.5 * np.pi)])
-    return generator.normal(size=(n, len(waves))) @ waves + x + 0.3 * generator.normal(size=(n, len(x)))
 
 
 def rejections(draws, sizes, trials, generator, permutations=99, x=MESH):
@@ -72,14 +66,14 @@ def test_both_keep_their_level_at_other_sizes(sizes):
 
 @pytest.mark.parametrize("sizes", [(20, 20), (12, 30)])
 def test_a_given_classifier_keeps_the_level(sizes):
-    """The Mann–Whitney distribution is discrete: at most the level; error rate 0.01 from above, 0.01 far below."""
+    """Areas of few curves are discrete: at most the level; error rate 0.01 from above, 0.01 far below."""
     generator = np.random.default_rng(3)
     found = [
         classifier_test(
             rough(generator, sizes[0]),
             rough(generator, sizes[1]),
             classifier=LogisticRegression(),
-            permutations=1,
+            permutations=99,
             random_state=trial,
         ).pvalue
         for trial in range(250)
@@ -155,13 +149,21 @@ def test_a_shift_of_the_mean_is_found(test):
 def test_any_classifier_will_do(classifier):
     generator = np.random.default_rng(8)
     found = classifier_test(
-        rough(generator, 60), rough(generator, 50) + 1.5, classifier=classifier, permutations=99, random_state=0
+        rough(generator, 60), rough(generator, 50) + 1.5, classifier=classifier, permutations=199, random_state=0
     )
     assert found.pvalue < 0.01
     assert found.accuracy > 0.7
     assert found.statistic > 0.8
-    assert found.null.shape == (99,)
+    assert found.null.shape == (199,)
     assert abs(found.null.mean() - 0.5) < 0.05
+
+
+def test_the_pvalue_of_a_given_classifier_counts_its_own_null():
+    generator = np.random.default_rng(19)
+    found = classifier_test(
+        rough(generator, 20), rough(generator, 16), classifier=LogisticRegression(), permutations=60, random_state=0
+    )
+    assert found.pvalue == (1 + np.sum(found.null >= found.statistic)) / 61
 
 
 # The statistics
@@ -263,6 +265,30 @@ def test_distance_is_between_the_mean_and_the_largest_of_the_directions():
     assert (distances <= along.max(axis=0)).all()
 
 
+def test_distance_is_the_fourth_root_of_the_mean_fourth_power():
+    """Direction by direction with SciPy; the axes together count as much as the random directions together."""
+    generator = np.random.default_rng(20)
+    scores, labels = generator.normal(size=(25, 3)), label_rows((9, 16), 4, generator)
+    directions, _ = slicing_directions(3, 10, np.random.default_rng(0))
+    found = sliced_distances(scores, labels, (9, 16), 10, np.random.default_rng(0))
+    for label, distance in zip(labels.astype(bool), found, strict=True):
+        fourth = []
+        for direction in directions:
+            along = [float(score @ direction) for score in scores]
+            groups = [[value for value, first in zip(along, label, strict=True) if first == side] for side in (1, 0)]
+            fourth.append(scipy.stats.wasserstein_distance(*groups) ** 4)
+        expected = (0.5 * sum(fourth[:3]) / 3 + 0.5 * sum(fourth[3:]) / 7) ** 0.25
+        np.testing.assert_allclose(distance, expected, rtol=1e-10)
+
+
+def test_distance_of_constant_functions_is_that_of_their_levels():
+    """One direction, both ways: the Wasserstein distance in standard deviations of all levels."""
+    levels = np.random.default_rng(21).normal(size=30)
+    found = sliced_wasserstein(*np.split(levels[:, None] * np.ones(5), [12]), permutations=9, random_state=0)
+    expected = scipy.stats.wasserstein_distance(levels[:12], levels[12:]) / np.std(levels)
+    np.testing.assert_allclose(found.distance, expected, rtol=1e-10)
+
+
 def test_directions_are_unit_vectors_with_the_axes_first():
     directions, weights = slicing_directions(3, 10, np.random.default_rng(16))
     np.testing.assert_array_equal(directions[:3], np.eye(3))
@@ -277,8 +303,38 @@ def test_ragged_curves_are_compared():
     xs = [np.sort(generator.uniform(size=generator.integers(8, 15))) for _ in range(40)]
     curves = [rough(generator, 1, x)[0] + (i < 20) * 2.0 for i, x in enumerate(xs)]
     a, b = Curves.from_arrays(xs[:20], curves[:20]), Curves.from_arrays(xs[20:], curves[20:])
-    assert classifier_test(a, b, random_state=0).pvalue < 0.01
-    assert sliced_wasserstein(a, b, random_state=0).pvalue < 0.01
+    for test in BOTH:
+        found = test(a, b, random_state=0)
+        assert found.pvalue < 0.01
+        assert found.reconstructed
+        assert repr(found).endswith("20 against 20 curves, reconstructed>")
+
+
+@pytest.mark.parametrize("test", BOTH)
+@pytest.mark.parametrize("scale", [2.0**1015, 2.0**520, 2.0**-900])
+def test_size_changes_nothing_as_long_as_there_are_numbers(test, scale):
+    generator = np.random.default_rng(22)
+    a, b = rough(generator, 9), rough(generator, 14)
+    plain, other = (
+        test(a, b, permutations=19, random_state=0),
+        test(scale * a, scale * b, permutations=19, random_state=0),
+    )
+    np.testing.assert_allclose(other.null, plain.null, rtol=1e-9)
+    assert other.pvalue == plain.pvalue
+    assert not other.reconstructed
+
+
+@pytest.mark.parametrize("test", BOTH)
+def test_an_array_beside_curves_is_on_their_grid(test):
+    generator = np.random.default_rng(23)
+    x = MESH**2
+    a, b = rough(generator, 9), rough(generator, 14)
+    whole = test(Curves.from_grid(x, a), Curves.from_grid(x, b), permutations=9, random_state=0)
+    assert not whole.reconstructed
+    for pair in ((Curves.from_grid(x, a), b), (a, Curves.from_grid(x, b))):
+        np.testing.assert_array_equal(test(*pair, permutations=9, random_state=0).null, whole.null)
+    with pytest.raises(ValueError, match=r"b is an array of 11 columns, but .* a grid of 12 points"):
+        test(Curves.from_grid(x, a), b[:, :11])
 
 
 # What is refused
@@ -299,3 +355,16 @@ def test_bad_directions_and_classifiers_are_told_what_to_do():
         sliced_wasserstein(curves, curves, directions=0)
     with pytest.raises(TypeError, match="give a scikit-learn classifier"):
         classifier_test(curves, curves, classifier="svm")
+
+
+class Undecided(LogisticRegression):
+    """A classifier whose scores are no numbers."""
+
+    def decision_function(self, scores):
+        return np.full(len(scores), np.nan)
+
+
+def test_a_classifier_without_scores_has_no_pvalue():
+    generator = np.random.default_rng(24)
+    with pytest.raises(ValueError, match=r"classifier_test: .* NaN or infinite, so there is no p-value"):
+        classifier_test(rough(generator, 8), rough(generator, 8), classifier=Undecided())

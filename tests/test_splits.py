@@ -1,6 +1,7 @@
 """What `split` promises: nothing lost, nothing twice, as many points as its definitions say."""
 
 import time
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -86,6 +87,12 @@ def test_small_examples_come_out_as_written():
     assert split(curves, "middle", 1 / 2)[1].x[:, 0].tolist() == [2, 3, 4, 5]
     backwards = Curves.from_grid(np.arange(8)[::-1], [np.arange(8.0)])
     assert split(backwards, "downsample", 1 / 4)[0].x[:, 0].tolist() == [4, 0]
+
+
+@pytest.mark.parametrize("p", [np.float32(0.25), Fraction(1, 4), np.float64(0.25)])
+def test_a_share_may_be_any_real_number(p):
+    curves = Curves.from_grid(np.arange(8), [np.arange(8.0)])
+    assert split(curves, "downsample", p)[0].x[:, 0].tolist() == [0, 4]
 
 
 def test_random_points_are_any_points_alike():
@@ -183,6 +190,12 @@ BAD_INPUT = {
     ),
     "p above a half": (lambda: split(EIGHT, "downsample", 0.9), r"p is 0\.9, but .*1/k for a whole number k"),
     "p of an image": (lambda: split(HOLES[:1], "downsample", 1 / 2), r"1/k\^2 for a whole number k .*\(1/4, 1/9"),
+    "p of hardly a point": (lambda: split(EIGHT, "downsample", 1e-300), "p is 1e-300, but .* no curve has so many"),
+    "p smallest": (lambda: split(HOLES[:1], "downsample", 5e-324), "no curve has so many; take a larger p"),
+    "p true": (lambda: split(EIGHT, "random", True), "split: p is True;"),
+    "p huge": (lambda: split(EIGHT, "random", 10**400), "split: p is 1000"),
+    "p array": (lambda: split(EIGHT, "random", np.array([0.5, 0.5])), "split: p is array"),
+    "kind array": (lambda: split(EIGHT, np.array(["random", "middle"]), 0.5), "split: kind is array.*; choose"),
     "kind": (lambda: split(EIGHT, "half", 0.5), "kind is 'half'; choose 'downsample', 'middle' or 'random'"),
     "no context": (
         lambda: split(SHORT, "random", 1 / 5),

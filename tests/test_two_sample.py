@@ -6,23 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from samples import MESH, rough
+from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
 
-from febm.curves import Curves
+from febm.curves import Curves, as_curves
 from febm.evaluation.function_kernels import KERNELS, gram_matrix
 from febm.evaluation.mesh import embedded, on_common_mesh
 from febm.evaluation.permutation import label_rows, mean_discrepancies, permutation_pvalue
+from febm.evaluation.samples import draw_pair, largest_draw, twins_of
 from febm.evaluation.two_sample import power_table, test_power, two_sample_test
 from febm.models.base import Process
 
 ALL = tuple(KERNELS)
-MESH = np.linspace(0, 1, 12)
-
-
-def rough(generator, n, x=MESH):
-    """Random waves of falling size with noise."""
-    waves = np.stack([np.sin(np.pi * k * x + phase) / k for k in range(1, 4) for phase in (0.0, 0.5 * np.pi)])
-    return generator.normal(size=(n, len(waves))) @ waves + x + 0.3 * generator.normal(size=(n, len(x)))
 
 
 def pair(generator, m=7, n=11):
@@ -40,6 +35,71 @@ def direct(gram, m):
     first = sum(gram[i, j] for i in range(m) for j in range(m) if i != j) / (m * (m - 1))
     second = sum(gram[m + i, m + j] for i in range(n) for j in range(n) if i != j) / (n * (n - 1))
     return first + second - 2 * sum(gram[i, m + j] for i in range(m) for j in range(n)) / (m * n)
+
+
+def product(f, g, weights):
+    """⟨f, g⟩ of functions `(points, outputs)`."""
+    return sum(w * float(f[t, o] * g[t, o]) for t, w in enumerate(weights) for o in range(f.shape[1]))
+
+
+def trapezoids(x):
+    """Quadrature weights of sum 1, interval by interval."""
+    weights = [0.0] * len(x)
+    for t in range(len(x) - 1):
+        weights[t] += 0.5 * (x[t + 1] - x[t]) / (x[-1] - x[0])
+        weights[t + 1] += 0.5 * (x[t + 1] - x[t]) / (x[-1] - x[0])
+    return weights
+
+
+def at_the_median(functions, weights):
+    """exp(−‖f − g‖²/2γ²) pair by pair, and γ."""
+    n = len(functions)
+    squared = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            squared[i, j] = product(functions[i] - functions[j], functions[i] - functions[j], weights)
+    bandwidth = float(np.median([np.sqrt(squared[i, j]) for i in range(n) for j in range(i)]))
+    return np.exp(-squared / (2 * bandwidth**2)), bandwidth
+
+
+def components(functions, weights):
+    """Eigenvalues of the covariance operator, falling, and the scores, by a singular-value decomposition."""
+    flat = np.stack([np.concatenate([np.sqrt(w) * row for w, row in zip(weights, f, strict=True)]) for f in functions])
+    left, singular, _ = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
+    return singular**2 / len(flat), left * singular
+
+
+def components_for(variances, share):
+    return next(rank for rank in range(1, len(variances) + 1) if sum(variances[:rank]) >= share * sum(variances))
+
+
+def by_definition(kernel, x, functions):
+    """The Gram matrix and bandwidth of a kernel as its definition reads."""
+    weights = trapezoids(x)
+    if kernel == "id":
+        return at_the_median(functions, weights)
+    if kernel == "sqr":
+        values, first = at_the_median(functions, weights)
+        squares, second = at_the_median(functions**2, weights)
+        return values * squares, (first, second)
+    if kernel == "cov":
+        return np.array([[product(f, g, weights) ** 2 for g in functions] for f in functions]), None
+    if kernel == "cexp":
+        unit = (x - x[0]) / (x[-1] - x[0])
+        transformed = np.zeros_like(functions)
+        for i, s in enumerate(unit):
+            for w, t, value in zip(weights, unit, np.moveaxis(functions, 1, 0), strict=True):
+                waves = sum(np.cos(2 * np.pi * k * (s - t)) for k in range(20))
+                transformed[:, i] += w * waves * np.exp(-((s - t) ** 2) / 20) * value
+        return at_the_median(transformed, weights)
+    variances, scores = components(functions, weights)
+    if kernel == "fpca":
+        rank = components_for(variances, 0.95)
+        scores = scores[:, :rank] * np.sqrt(variances[:rank])
+    else:
+        rank = min(components_for(variances, 0.99), len(functions) // 4)
+        scores = scores[:, :rank] / np.sqrt(variances[:rank])
+    return at_the_median(scores[:, :, None], [1.0] * rank)
 
 
 def rejections(kernels, draw, sizes, trials, generator, permutations=99):
@@ -166,9 +226,31 @@ def test_statistic_is_its_definition(kernel):
     a, b = pair(np.random.default_rng(3))
     functions = on_common_mesh(a, b, owner="test")
     test = two_sample_test(a, b, kernel, permutations=3, random_state=0)
-    np.testing.assert_allclose(test.statistic, direct(gram_matrix(kernel, functions, "test").matrix, 7), rtol=1e-9)
+    gram = gram_matrix(kernel, functions, "test")
+    np.testing.assert_allclose(test.statistic, direct(np.ldexp(gram.matrix, gram.exponent), 7), rtol=1e-9)
     assert test.sizes == (7, 11)
     assert test.kernel == kernel
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("sizes", [(5, 9), (20, 12)])
+@pytest.mark.parametrize("kernel", ALL)
+def test_kernels_are_their_definitions(kernel, sizes, outputs):
+    """Written out anew, pair by pair, for samples of unequal size on points of unequal distances."""
+    generator = np.random.default_rng(23)
+    x = np.sort(generator.uniform(-3, 7, size=8))
+    values = generator.normal(size=(sum(sizes), 8, outputs)).cumsum(axis=1) * np.linspace(1, 1.5, outputs) + 0.4
+    a, b = (Curves.from_grid(x, part) for part in np.split(values, sizes[:1]))
+    gram, bandwidth = by_definition(kernel, x, values)
+    test = two_sample_test(a, b, kernel, permutations=3, random_state=0)
+    found = gram_matrix(kernel, on_common_mesh(a, b, owner="test"), "test")
+    np.testing.assert_allclose(np.ldexp(found.matrix, found.exponent), gram, rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(test.statistic, direct(gram, sizes[0]), rtol=1e-8, atol=1e-11)
+    if bandwidth is not None:
+        np.testing.assert_allclose(test.bandwidth, bandwidth, rtol=1e-8)
+    # Otherwise the shares of variance in the definitions would not matter here.
+    variances = components(values, trapezoids(x))[0]
+    assert components_for(variances, 0.95) < components_for(variances, 0.99)
 
 
 def test_permutations_in_one_product_are_the_naive_ones():
@@ -252,6 +334,91 @@ def test_units_change_nothing(kernel):
     assert other.pvalue == plain.pvalue
 
 
+SIZE = {"id": 1, "fpca": 2, "sqr": np.array([1, 2]), "cexp": 1, "whitened": 0}  # powers of the size in the bandwidth
+
+
+@pytest.mark.parametrize("exponent", [1015, 520, 270, -270, -520, -1000])
+@pytest.mark.parametrize("kernel", SIZE)
+def test_size_changes_nothing_as_long_as_there_are_numbers(kernel, exponent):
+    generator = np.random.default_rng(24)
+    a, b = rough(generator, 7), rough(generator, 11) * 1.3
+    plain = two_sample_test(a, b, kernel, permutations=99, random_state=0)
+    other = two_sample_test(np.ldexp(a, exponent), np.ldexp(b, exponent), kernel, permutations=99, random_state=0)
+    np.testing.assert_allclose(other.statistic, plain.statistic, rtol=1e-9)
+    np.testing.assert_allclose(other.null, plain.null, rtol=1e-9, atol=1e-12)
+    assert other.pvalue == plain.pvalue
+    with np.errstate(over="ignore"):
+        expected = np.ldexp(plain.bandwidth, exponent * SIZE[kernel])
+    np.testing.assert_allclose(other.bandwidth, expected, rtol=1e-9)
+
+
+def test_the_statistic_of_second_moments_goes_with_the_fourth_power():
+    generator = np.random.default_rng(25)
+    a, b = rough(generator, 7), rough(generator, 11) * 1.3
+    plain = two_sample_test(a, b, "cov", permutations=99, random_state=0)
+    for exponent in (200, -200):
+        other = two_sample_test(np.ldexp(a, exponent), np.ldexp(b, exponent), "cov", permutations=99, random_state=0)
+        np.testing.assert_allclose(np.ldexp(other.statistic, -4 * exponent), plain.statistic, rtol=1e-9)
+        assert other.pvalue == plain.pvalue
+
+
+@pytest.mark.parametrize("scale", [1e80, 1e-82, 1e300])
+def test_a_statistic_beyond_the_range_of_numbers_is_refused(scale):
+    generator = np.random.default_rng(26)
+    a, b = scale * rough(generator, 7), scale * rough(generator, 11)
+    with pytest.raises(ValueError, match=r"the statistic of kernel cov, .* divide all curves by their size"):
+        two_sample_test(a, b, "cov")
+
+
+@pytest.mark.parametrize("kernel", ALL)
+def test_power_does_not_depend_on_size(kernel):
+    generator = np.random.default_rng(27)
+    a, b = rough(generator, 12), rough(generator, 12) * 1.3
+    powers = [
+        test_power(scale * a, scale * b, n=5, trials=20, kernel=kernel, random_state=0)
+        for scale in (1.0, 2.0**1015, 2.0**-1000)
+    ]
+    assert powers[0] == powers[1] == powers[2]
+
+
+@pytest.mark.parametrize("size", [1e80, 1e160, 1e300])
+@pytest.mark.parametrize("kernel", SIZE)
+def test_one_wild_curve_is_no_evidence(kernel, size):
+    """Of 20 curves of one distribution one is far away; alone it cannot tell which sample is the odd one."""
+    values = rough(np.random.default_rng(28), 20)
+    values[0] *= size
+    test = two_sample_test(values[:10], values[10:], kernel, permutations=199, random_state=0)
+    assert np.isfinite(test.null).all()
+    assert test.pvalue > 0.3
+
+
+def test_large_values_of_a_function_are_compared():
+    """A linear kernel of curves of size 10¹⁵³: its values are numbers, but their sum is not."""
+    generator = np.random.default_rng(29)
+    a, b = rough(generator, 12), rough(generator, 12) + 1.0
+    plain, large = (
+        two_sample_test(scale * a, scale * b, linear_kernel, permutations=99, random_state=0)
+        for scale in (1.0, 2.0**508)
+    )
+    assert plain.pvalue == large.pvalue
+    np.testing.assert_allclose(np.ldexp(large.statistic, -1016), plain.statistic, rtol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 3])
+def test_a_statistic_that_is_no_number_has_no_pvalue(wrong, place):
+    statistics = np.arange(10.0)
+    statistics[place] = wrong
+    with pytest.raises(ValueError, match=r"1 statistic of 10, .* came out NaN or infinite, so there is no p-value"):
+        permutation_pvalue(statistics)
+
+
+def test_large_statistics_are_counted_like_others():
+    assert permutation_pvalue(np.array([1.0, 0.5, -1.5, 1.7])) == permutation_pvalue(
+        1e308 * np.array([1.0, 0.5, -1.5, 1.7])
+    )
+
+
 def test_pvalue_counts_the_permutations_that_reach_the_statistic():
     a, b = pair(np.random.default_rng(10))
     test = two_sample_test(a, b, permutations=50, random_state=0)
@@ -296,6 +463,27 @@ def test_missing_values_leave_the_points_that_all_curves_have():
     assert test.statistic == two_sample_test(*whole, permutations=99, random_state=0).statistic
 
 
+def test_reconstruction_is_told():
+    generator = np.random.default_rng(30)
+    shared = two_sample_test(*pair(generator), permutations=9, random_state=0)
+    own = two_sample_test(ragged(generator, 4), ragged(generator, 5), permutations=9, random_state=0)
+    assert not shared.reconstructed
+    assert repr(shared).endswith("7 against 11 curves>")
+    assert own.reconstructed
+    assert repr(own).endswith("4 against 5 curves, reconstructed>")
+
+
+def test_an_array_beside_curves_is_on_their_grid():
+    generator = np.random.default_rng(31)
+    x = MESH**2
+    a, b = rough(generator, 8), rough(generator, 9)
+    whole = two_sample_test(Curves.from_grid(x, a), Curves.from_grid(x, b), permutations=9, random_state=0)
+    curves = Curves.from_grid(x, a)
+    for pair_of in ((curves, b), ([curves[:3], curves[3:]], b), (a, Curves.from_grid(x, b))):
+        test = two_sample_test(*pair_of, permutations=9, random_state=0)
+        assert (test.statistic, test.reconstructed) == (whole.statistic, False)
+
+
 # Power of repeated small tests
 
 
@@ -306,6 +494,54 @@ def test_power_of_data_against_themselves_is_the_level():
     assert inside_binomial(round(600 * power), 600)
     copy = Curves.from_grid(MESH, curves.to_grid()[1])
     assert test_power(curves, copy, n=10, trials=600, random_state=0) == power
+
+
+def test_power_of_data_against_themselves_knows_no_order():
+    """Error rate 0.01 for each; a curve in both draws of a trial would make the power smaller than the level."""
+    data = rough(np.random.default_rng(32), 40)
+    for other in (data[::-1], data[np.random.default_rng(0).permutation(40)]):
+        power = test_power(data, other, n=20, trials=600, random_state=0)
+        assert inside_binomial(round(600 * power), 600)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_power_of_data_against_a_part_of_them_is_the_level(swapped):
+    """Error rate 0.01 for each: one trial of every set of curves, so that the trials are independent and exact.
+
+    The smaller sample is half of the larger one.
+    """
+    generator = np.random.default_rng(33)
+    rejected = 0
+    for trial in range(400):
+        data = rough(generator, 40)
+        samples = (data[:20], data) if swapped else (data, data[:20])
+        rejected += test_power(*samples, n=20, trials=1, permutations=99, random_state=trial)
+    assert inside_binomial(rejected, 400)
+
+
+@pytest.mark.parametrize(("sizes", "shared", "n"), [((9, 9), 9, 4), ((12, 9), 5, 7), ((7, 12), 5, 7), ((6, 8), 0, 6)])
+def test_draws_have_no_curve_in_common(sizes, shared, n):
+    """Up to the largest n; smaller draws reach every curve."""
+    generator = np.random.default_rng(34)
+    values = rough(generator, sum(sizes) - shared)
+    a = values[generator.permutation(sizes[0])]
+    b = np.concatenate([a[:shared], values[sizes[0] :]])[generator.permutation(sizes[1])]
+    twins = twins_of(as_curves(a), as_curves(b))
+    assert np.sum(twins >= 0) == shared
+    np.testing.assert_array_equal(a[twins[twins >= 0]], b[twins >= 0])
+    assert largest_draw(sizes[0], twins) == n
+    drawn = [draw_pair(sizes[0], twins, n, generator) for _ in range(200)]
+    for first, second in drawn:
+        assert len(np.unique(np.concatenate([a[first], b[second]]), axis=0)) == 2 * n
+    small = [draw_pair(sizes[0], twins, 2, generator) for _ in range(200)]
+    assert {i for first, _ in small for i in first.tolist()} == set(range(sizes[0]))
+    assert {i for _, second in small for i in second.tolist()} == set(range(sizes[1]))
+
+
+def test_a_curve_that_is_there_twice_has_two_twins():
+    once = as_curves(np.eye(3))
+    assert twins_of(once, once[[0, 0, 2]]).tolist() == [0, -1, 2]
+    assert sorted(twins_of(once[[0, 0, 2]], once[[0, 2, 0]]).tolist()) == [0, 1, 2]
 
 
 def test_power_grows_with_the_difference_and_the_size():
@@ -359,6 +595,23 @@ def test_a_model_is_sampled_with_noise_at_the_points_of_the_data():
     assert test_power(model, data, n=10, trials=20, random_state=0) == 1.0
 
 
+def test_an_array_beside_a_model_is_on_its_grid():
+    values = rough(np.random.default_rng(35), 60)
+    model = Shifted()
+    model.grid_ = MESH[:, None] ** 2
+    on_grid = Curves.from_grid(MESH**2, values)
+    power = test_power(on_grid, model, n=10, trials=20, random_state=0)
+    for samples in ((values, model), (model, values)):
+        found = test_power(*samples, n=10, trials=20, random_state=0)
+        np.testing.assert_array_equal(np.ravel(model.asked[1]), MESH**2)
+    assert test_power(values, model, n=10, trials=20, random_state=0) == power
+    assert 0 <= found <= 1
+    tables = [power_table(data, model, sizes=5, kernels="id", trials=10, random_state=0) for data in (on_grid, values)]
+    pd.testing.assert_frame_equal(*tables)
+    with pytest.raises(ValueError, match=r"a is an array of 11 columns, but .* a grid of 12 points"):
+        test_power(values[:, :11], model)
+
+
 def test_a_model_is_sampled_at_the_points_of_ragged_curves():
     data = ragged(np.random.default_rng(18), 40)
     model = Shifted()
@@ -396,6 +649,55 @@ def test_power_table_takes_its_floor_from_a_reference():
     assert table.floor.notna().all()
 
 
+def test_power_table_takes_one_size_and_one_kernel():
+    data = Curves.from_grid(MESH, rough(np.random.default_rng(36), 20))
+    options = {"trials": 10, "random_state": 0}
+    table = power_table(data, Shifted(), sizes=4, kernels="id", **options)
+    pd.testing.assert_frame_equal(table, power_table(data, Shifted(), sizes=[4], kernels=["id"], **options))
+    assert power_table(data, Shifted(), sizes=4, kernels=rbf_kernel, **options).kernel.tolist() == ["rbf_kernel"]
+    assert len(power_table(data, Shifted(), sizes=(4, 5), kernels=iter(["id", "fpca"]), **options)) == 4
+
+
+def test_power_table_reads_arrays_on_the_grid_of_the_curves():
+    generator = np.random.default_rng(37)
+    values = [rough(generator, 20) for _ in range(3)]
+    whole = [Curves.from_grid(MESH**2, part) for part in values]
+    tables = [
+        power_table(data, model, reference=reference, sizes=5, kernels="id", trials=20, random_state=0)
+        for data, model, reference in (whole, (values[0], whole[1], values[2]), (*values[:2], whole[2]))
+    ]
+    pd.testing.assert_frame_equal(tables[0], tables[1])
+    pd.testing.assert_frame_equal(tables[0], tables[2])
+
+
+def test_floor_of_a_reference_that_is_the_data_is_that_of_the_data():
+    """Error rate 0.01."""
+    data = Curves.from_grid(MESH, rough(np.random.default_rng(38), 40))
+    table = power_table(data, Shifted(), sizes=20, kernels="id", trials=600, reference=data[::-1], random_state=0)
+    assert inside_binomial(round(600 * table.floor.item()), 600)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"sizes": (50, 60)},
+            "there are 20 curves of the data and 1000 of the model, so sizes can be 20 at most; got 50",
+        ),
+        ({"sizes": ()}, "sizes is empty; give at least one"),
+        ({"sizes": 4.5}, "sizes is 4.5; give a whole number"),
+        ({"sizes": None}, "sizes is None; give a whole number"),
+        ({"kernels": ()}, "kernels is empty; give at least one"),
+        ({"kernels": None}, "kernel is None; give one of"),
+        ({"level": 0}, "level is 0; give a share between 0 and 1"),
+    ],
+)
+def test_bad_arguments_of_the_table_are_told_what_to_do(change, message):
+    data = Curves.from_grid(MESH, rough(np.random.default_rng(39), 20))
+    with pytest.raises(ValueError, match=f"power_table: {message}"):
+        power_table(data, Shifted(), **({"sizes": 5, "kernels": "id", "trials": 10} | change))
+
+
 # What is refused
 
 
@@ -410,7 +712,7 @@ def test_power_table_takes_its_floor_from_a_reference():
         ({"b": np.ones((1, 12))}, "b has 1 curve; a test needs at least 2"),
         ({"b": np.full((3, 12), np.inf)}, "infinite"),
         ({"b": Curves.from_grid(np.arange(12), np.ones((3, 12, 2)))}, "1 and 2 outputs"),
-        ({"b": Curves.from_grid(100 + np.arange(12), np.ones((3, 12)))}, "no domain in common"),
+        ({"b": Curves.from_grid(np.arange(11), np.ones((3, 11)))}, "a is an array of 12 columns, but .* 11 points"),
         ({"kernel": lambda f, g: np.ones(3)}, "gave shape"),
         ({"kernel": lambda f, g: np.full((len(f), len(g)), np.nan)}, "not finite"),
         ({"kernel": lambda f, g: np.arange(len(f) * len(g)).reshape(len(f), len(g))}, "not symmetric"),
@@ -428,6 +730,15 @@ def test_a_model_is_no_sample_of_a_single_test():
         two_sample_test(Shifted(), np.ones((3, 4)))
     with pytest.raises(TypeError, match="both samples are models"):
         test_power(Shifted(), Shifted())
+    with pytest.raises(TypeError, match="reference is a model"):
+        power_table(np.ones((3, 4)), np.ones((3, 4)), reference=Shifted())
+
+
+def test_disjoint_samples_are_no_samples_of_a_test():
+    first, second = (Curves.from_grid(start + np.arange(12), np.ones((3, 12))) for start in (0, 100))
+    for mesh in (None, [5.0, 105.0]):
+        with pytest.raises(ValueError, match="two_sample_test: the samples have no domain in common"):
+            two_sample_test(first, second, mesh=mesh)
 
 
 @pytest.mark.parametrize(
@@ -435,6 +746,7 @@ def test_a_model_is_no_sample_of_a_single_test():
     [
         ({"n": 31}, "n is 31, but there are 30 and 40 curves; n can be 30 at most"),
         ({"n": 16, "b": None}, "the same ones, and the two draws have none in common; n can be 15"),
+        ({"n": 16, "b": 5}, "30 and 25 curves, of which 25 are in both, and .* none in common; n can be 15 at most"),
         ({"n": 1}, "n is 1; give a whole number of at least 2"),
         ({"trials": 0}, "trials is 0"),
         ({"level": 1.5}, "level is 1.5; give a share between 0 and 1"),
@@ -446,5 +758,7 @@ def test_bad_arguments_of_power_are_told_what_to_do(change, message):
     arguments = {"a": a, "b": b} | change
     if arguments["b"] is None:
         arguments["b"] = a
+    elif isinstance(arguments["b"], int):
+        arguments["b"] = a[arguments["b"] :]
     with pytest.raises(ValueError, match=message):
         test_power(**arguments)

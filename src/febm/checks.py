@@ -1,7 +1,7 @@
 """Numbers at the door: what a user hands over becomes a float64 array, or a sentence that says why not."""
 
 from collections.abc import Iterable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,14 @@ def whole_number(name: str, value: Any, *, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}.")
     return int(value)
+
+
+def share(name: str, value: Any) -> float:
+    """`value` as a float strictly between 0 and 1, or a sentence that begins with `name`."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and 0 < value < 1 and 0 < float(value) < 1):
+        raise ValueError(f"{name} is {value!r}; give a share between 0 and 1, such as 0.05.")
+    return float(value)
 
 
 def parse_numbers(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pandas as pd
 
+from febm.checks import whole_number
 from febm.curves import Curves
 from febm.datasets.base import Dataset
 from febm.randomness import RandomState, as_key
@@ -22,6 +23,9 @@ def load_quadratic(
     >>> len(data.train), len(data.evaluation)
     (200, 200)
     """
+    n_train = whole_number("load_quadratic: n_train", n_train)
+    n_evaluation = whole_number("load_quadratic: n_evaluation", n_evaluation)
+    points = whole_number("load_quadratic: points", points)
     sign_key, intercept_key = jax.random.split(as_key(random_state))
     count = n_train + n_evaluation
     a = 2.0 * np.asarray(jax.random.bernoulli(sign_key, shape=(count,))) - 1.0

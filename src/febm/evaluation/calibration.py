@@ -31,6 +31,8 @@ LEVELS = (*(round(0.05 * i, 2) for i in range(1, 20)), 0.99)
 RANK_STREAM = 2**32 - 1
 # Places at which the mean predictive distribution function is taken, and how far beyond the data they reach.
 CDF_PLACES, CDF_MARGIN = 101, 0.1
+# The correction of a band for few draws is not for fewer than a 90 % interval needs, whatever the level.
+BAND_DRAWS = 19
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,7 +112,7 @@ def check_calibration(
     process_or_predictive : Process or Predictive
         A fitted model together with `context` and `target`, or what `predict` made of them.
     context, target : Curves
-        The same curves in the same order, as for `predict`.
+        The same curves in the same order, as for `predict`; arrays are read on the model's own grid.
     levels : sequence of float
         The probabilities whose intervals and bands are checked.
     draws, noise
@@ -172,7 +174,7 @@ def simultaneous_band(
     level : float
         The probability that a function lies inside.
     draws : int
-        Functions drawn for each curve.
+        Functions drawn for each curve, at least 19.
     noise : bool
         Whether the band is for observations rather than for the function.
     random_state : int, key or None
@@ -181,7 +183,7 @@ def simultaneous_band(
     -------
     lower, upper : (curves, points, outputs), or Curves where `at` is Curves
     """
-    draws = whole_number("simultaneous_band: draws", draws)
+    draws = whole_number("simultaneous_band: draws", draws, least=BAND_DRAWS)
     checked = float(check_levels(level, draws, "simultaneous_band")[0])
     sampled = posterior.sample(draws, at, noise=noise, random_state=random_state)
     starts = sampled.offsets[::draws]

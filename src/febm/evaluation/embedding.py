@@ -13,13 +13,14 @@ import numpy as np
 from jaxtyping import Float
 
 from febm.checks import count, whole_number
-from febm.curves import as_curves
-from febm.evaluation.mesh import embedded, on_common_mesh
+from febm.evaluation.mesh import embedded, functions_of_unit_size, on_common_mesh
+from febm.evaluation.samples import side_by_side
 from febm.randomness import RandomState, as_key, numpy_generator
 
 METHODS = ("pca", "tsne")
 TSNE_LIMIT = 1000  # of each kind: t-SNE of some thousand points still takes seconds
 LARGEST_PERPLEXITY = 30.0
+SAME_CURVE = 1e-14  # of the size of curves: what differs by less does so by rounding
 FEWEST = 3  # curves of each kind: two are always on a line
 
 
@@ -57,7 +58,7 @@ def embed(
     Parameters
     ----------
     data, samples
-        Curves, or 2-D arrays with one curve a row on a common grid.
+        Curves, or 2-D arrays with one curve a row on a common grid; an array beside Curves is on their grid.
     method
         "pca": the plane of the two leading principal components of the data; "tsne": neighbours stay neighbours.
     mesh
@@ -68,21 +69,22 @@ def embed(
     random_state
         Decides the choice, and the start of t-SNE.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"embed: method is {method!r}; choose 'pca' or 'tsne'.")
     if limit is not None:
         limit = whole_number("embed: limit", limit, least=FEWEST)
-    data, samples = as_curves(data, "embed: data"), as_curves(samples, "embed: samples")
+    data, samples = side_by_side({"data": data, "samples": samples}, "embed")
     for name, curves in (("data", data), ("samples", samples)):
         if len(curves) < FEWEST:
             raise ValueError(f"embed: {name} has {count(len(curves), 'curve')}; give at least {FEWEST}.")
     generator = numpy_generator(as_key(random_state))
-    of_data, of_samples = embedded(on_common_mesh(data, samples, mesh=mesh, owner="embed"))
+    functions, exponent = functions_of_unit_size(on_common_mesh(data, samples, mesh=mesh, owner="embed"))
+    of_data, of_samples = embedded(functions)
     if of_data.shape[1] < 2:
         raise ValueError("embed: the curves share a single value, which has no plane; give a `mesh` of more points.")
     most = max(len(data), len(samples)) if limit is None else limit
     if method == "pca":
-        return _pca(of_data, _chosen(of_data, most, generator), _chosen(of_samples, most, generator))
+        return _pca(of_data, _chosen(of_data, most, generator), _chosen(of_samples, most, generator), exponent)
     equal = min(len(data), len(samples), TSNE_LIMIT if limit is None else limit)
     return _tsne(_chosen(of_data, equal, generator), _chosen(of_samples, equal, generator), generator)
 
@@ -96,20 +98,34 @@ def _chosen(
     return values[np.sort(generator.choice(len(values), size=most, replace=False))]
 
 
-def _pca(fitted: np.ndarray, data: np.ndarray, samples: np.ndarray) -> Embedding:
+def _pca(fitted: np.ndarray, data: np.ndarray, samples: np.ndarray, exponent: int) -> Embedding:
+    """In the plane of what is fitted; all are functions divided by 2**exponent, the points are not."""
     from sklearn.decomposition import PCA
 
     if not np.ptp(fitted, axis=0).any():
         raise ValueError("embed: all curves of data are the same, so they have no principal components.")
     plane = PCA(n_components=2, svd_solver="full").fit(fitted)
     first, second = (float(share) for share in plane.explained_variance_ratio_)
-    return Embedding(plane.transform(data), plane.transform(samples), "pca", (first, second))
+    with np.errstate(over="ignore"):
+        placed = [np.ldexp(plane.transform(part), exponent) for part in (data, samples)]
+    if not all(np.isfinite(part).all() for part in placed):
+        raise ValueError(
+            "embed: distances between the curves are beyond the range of numbers; divide all curves by the same large "
+            "number."
+        )
+    return Embedding(placed[0], placed[1], "pca", (first, second))
 
 
 def _tsne(data: np.ndarray, samples: np.ndarray, generator: np.random.Generator) -> Embedding:
     from sklearn.manifold import TSNE
 
     both = np.concatenate([data, samples])
+    both = both - both.mean(axis=0)
+    largest = np.abs(both).max()
+    # What is left of equal curves of size 1 is the rounding of their mean. t-SNE itself ends the interpreter on them.
+    if largest <= SAME_CURVE:
+        raise ValueError("embed: all curves of data and samples are the same, so t-SNE has no neighbours to keep.")
+    both /= largest
     # A neighbourhood of perplexity p needs about 3p others, as the original authors advise.
     perplexity = min(LARGEST_PERPLEXITY, (len(both) - 1) / 3)
     placed = TSNE(
@@ -119,6 +135,6 @@ def _tsne(data: np.ndarray, samples: np.ndarray, generator: np.random.Generator)
         learning_rate="auto",
         random_state=int(generator.integers(2**31)),
         n_jobs=1,
-    ).fit_transform(both / (np.std(both) or 1.0))
+    ).fit_transform(both / np.std(both))
     placed = np.asarray(placed, dtype=float)
     return Embedding(placed[: len(data)], placed[len(data) :], "tsne", None)

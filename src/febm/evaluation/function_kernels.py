@@ -5,7 +5,11 @@ fpca      Tf = Σ √λ_i ⟨f, e_i⟩ e_i, with the pooled sample's principal c
 sqr       Tf = (f, f²), a bandwidth for each: k = exp(−‖f − g‖²/2γ₁² − ‖f² − g²‖²/2γ₂²).
 cexp      Tf(s) = ∫ κ(s, t) f(t) dt, κ = [Σ_{k<20} cos 2πk(s − t)]·exp(−(s − t)²/20) on the domain scaled to [0, 1].
 whitened  Tf = the scores on the pooled principal components up to 99 % of the variance, each of variance 1.
-cov       k(f, g) = ⟨f, g⟩² instead: second moments only, no bandwidth.
+cov       k(f, g) = ⟨f, g⟩² instead: second moments only, no bandwidth. They are raw moments, not about the mean: a
+          large level that all curves have hides how they differ, so subtract the mean of the pooled curves first.
+
+Functions are divided by a power of two near their largest value before any of this, so that no product of values leaves
+the range of numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +20,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from febm.evaluation.mesh import OnMesh, embedded, leading, principal_components, principal_scores
+from febm.evaluation.mesh import (
+    OnMesh,
+    embedded,
+    functions_of_unit_size,
+    leading,
+    principal_components,
+    principal_scores,
+    unit_size,
+)
 
 Bandwidth: TypeAlias = "float | tuple[float, float] | None"
 FunctionKernel: TypeAlias = "str | Callable[[np.ndarray, np.ndarray], Any]"
@@ -32,17 +44,29 @@ ROUNDING = 1e-14  # of the squared norms: squared distances below are 0
 
 
 class Gram(NamedTuple):
-    """The kernel between all pairs of the pooled curves, and the bandwidth that it used."""
+    """The kernel between all pairs of the pooled curves, and the bandwidth that it used.
+
+    The kernel is `matrix` · 2**exponent.
+    """
 
     matrix: Float[np.ndarray, "curves curves"]
     bandwidth: Bandwidth
+    exponent: int = 0
 
 
 def gram_matrix(kernel: FunctionKernel, functions: OnMesh, owner: str) -> Gram:
     """The Gram matrix of all samples together; what it estimates, it estimates from them together."""
     if callable(kernel):
-        return Gram(_called(kernel, functions, owner), None)
-    return KERNELS[kernel](functions)
+        (matrix,), exponent = unit_size(_called(kernel, functions, owner))
+        return Gram(matrix, None, exponent)
+    functions, exponent = functions_of_unit_size(functions)
+    definition = KERNELS[kernel]
+    gram = definition.gram(functions)
+    return Gram(
+        gram.matrix,
+        _in_own_units(gram.bandwidth, definition.bandwidth_degrees, exponent),
+        definition.degree * exponent,
+    )
 
 
 def check_kernel(kernel: Any, owner: str) -> str:
@@ -111,8 +135,8 @@ def _whitened(functions: OnMesh) -> Gram:
 
 
 def _squared(functions: OnMesh) -> Gram:
-    values, first = _identity(functions)
-    squares, second = _identity(functions._replace(values=tuple(np.square(part) for part in functions.values)))
+    values, first, _ = _identity(functions)
+    squares, second, _ = _identity(functions._replace(values=tuple(np.square(part) for part in functions.values)))
     assert isinstance(first, float)
     assert isinstance(second, float)
     return Gram(values * squares, (first, second))
@@ -142,14 +166,30 @@ def _covariance(functions: OnMesh) -> Gram:
     return Gram(np.square(coordinates @ coordinates.T), None)
 
 
-KERNELS: dict[str, Callable[[OnMesh], Gram]] = {
-    "id": _identity,
-    "fpca": _fpca,
-    "sqr": _squared,
-    "cexp": _cosine_exponential,
-    "cov": _covariance,
-    "whitened": _whitened,
+class _Definition(NamedTuple):
+    """A kernel, and the powers of a factor of all functions that its bandwidths and the kernel itself take on."""
+
+    gram: Callable[[OnMesh], Gram]
+    bandwidth_degrees: tuple[int, ...]
+    degree: int = 0
+
+
+KERNELS: dict[str, _Definition] = {
+    "id": _Definition(_identity, (1,)),
+    "fpca": _Definition(_fpca, (2,)),
+    "sqr": _Definition(_squared, (1, 2)),
+    "cexp": _Definition(_cosine_exponential, (1,)),
+    "cov": _Definition(_covariance, (), degree=4),
+    "whitened": _Definition(_whitened, (0,)),
 }
+
+
+def _in_own_units(bandwidth: Bandwidth, degrees: tuple[int, ...], exponent: int) -> Bandwidth:
+    if bandwidth is None:
+        return None
+    with np.errstate(over="ignore"):
+        scaled = np.ldexp(np.atleast_1d(bandwidth), exponent * np.array(degrees)).tolist()
+    return scaled[0] if len(scaled) == 1 else (scaled[0], scaled[1])
 
 
 def _called(kernel: Callable[[np.ndarray, np.ndarray], Any], functions: OnMesh, owner: str) -> np.ndarray:

@@ -27,7 +27,7 @@ from febm.randomness import as_key
 
 LINE_POINTS = 100  # of a regular mesh for one coordinate
 BOX_POINTS = 400  # of a regular mesh for several coordinates, about
-SAME_POINT = 1e-9  # of the width of the domain: points nearer than this are the same but for rounding
+SAME_POINT = 1e-6  # of the width of the domain: points nearer than this are the same but for rounding, float32 included
 SAME_END = 0.1  # of the width: domains whose ends are nearer than this differ by the chance of where points fell
 BLOCK_ENTRIES = 2**22  # of the covariance matrices that are held at once
 NEGLIGIBLE = 1e-12  # of the largest eigenvalue: rounding
@@ -60,7 +60,8 @@ def on_common_mesh(*samples: Curves, mesh: Any = None, owner: str) -> OnMesh:
     mesh : (points, d_x), optional
         Where to look at the functions. Left out, it is the points that every curve has, where these are at least half
         of the points of the median curve; otherwise 100 regular points of the domain that the samples share, about 400
-        for several coordinates. A point that lacks some of its outputs counts as not there.
+        for several coordinates. A point that lacks some of its outputs counts as not there. Points nearer than a
+        millionth of the domain's width are one.
     owner : the function that asks, for error messages.
 
     Notes
@@ -73,18 +74,41 @@ def on_common_mesh(*samples: Curves, mesh: Any = None, owner: str) -> OnMesh:
     shared = _shared_points(pooled)
     if mesh is not None:
         points = sorted_union(as_points(mesh, pooled.d_x, name=f"{owner}: mesh"))[1]
-        _refuse_far(points, pooled, owner)
+        _refuse_far(points, samples, owner)
         values = _observed_at(points, pooled, shared)
     elif 2 * len(shared.points) >= np.median(pooled.lengths):
         points, values = shared.points, shared.values
     else:
-        points, values = _regular_mesh(*_shared_domain(samples, owner)), None
+        points, values = _regular_mesh(*_shared_domain(samples, owner).nearly), None
     reconstructed = values is None
     if values is None:
         _refuse_blank(samples, owner)
-        values = _reconstruct(pooled, points)
+        values = _reconstruct(pooled, points, owner)
     parts = np.split(values, np.cumsum(sizes)[:-1])
     return OnMesh(points, _quadrature(points), tuple(parts), reconstructed)
+
+
+def unit_size(*arrays: Float[np.ndarray, "..."]) -> tuple[tuple[Float[np.ndarray, "..."], ...], int]:
+    """The arrays divided by 2**exponent, and the exponent: the largest of all values is then between 1/2 and 1.
+
+    A power of two rounds nothing, and products of such values neither overflow nor, for the largest, vanish. `np.ldexp`
+    multiplies by it again.
+    """
+    largest = max(float(np.fmax.reduce(np.abs(array), axis=None, initial=0.0)) for array in arrays)
+    exponent = int(np.frexp(largest)[1])
+    return tuple(np.ldexp(array, -exponent) for array in arrays), exponent
+
+
+def functions_of_unit_size(functions: OnMesh) -> tuple[OnMesh, int]:
+    """The functions divided by 2**exponent, as `unit_size` does, and the exponent."""
+    values, exponent = unit_size(*functions.values)
+    return functions._replace(values=values), exponent
+
+
+def sample_sizes(functions: OnMesh) -> tuple[int, int]:
+    """How many curves each of two samples has."""
+    first, second = functions.values
+    return len(first), len(second)
 
 
 def embedded(functions: OnMesh) -> tuple[Float[np.ndarray, "curves coordinates"], ...]:
@@ -109,14 +133,14 @@ def principal_scores(
     -----
     Curves that do not differ have one coordinate, of zeros.
     """
+    functions, exponent = functions_of_unit_size(functions)
     coordinates = embedded(functions)
     pooled = np.concatenate(coordinates)
     scores, variances = principal_components(pooled)
     rank = leading(variances, share)
     rank = rank if largest_rank is None else min(rank, max(1, largest_rank))
     scores, variances = scores[:, :rank], variances[:rank]
-    if whiten:
-        scores = scores / np.sqrt(np.where(variances > 0, variances, 1.0))
+    scores = scores / np.sqrt(np.where(variances > 0, variances, 1.0)) if whiten else np.ldexp(scores, exponent)
     return tuple(np.split(scores, np.cumsum([len(part) for part in coordinates])[:-1]))
 
 
@@ -159,44 +183,69 @@ def _shared_points(pooled: Curves) -> _Shared:
     x, y = pooled.x[complete], pooled.y[complete]
     if len(x) == 0:
         return _Shared(np.empty((0, pooled.d_x)), np.empty((len(pooled), 0, pooled.d_y)))
-    codes, distinct = sorted_union(_snapped(x, pooled))
+    codes, distinct = sorted_union(_joined(x, pooled))
     size = len(distinct)
     cells = curve * size + codes
     times = np.bincount(cells, minlength=len(pooled) * size).reshape(len(pooled), size)
     everywhere = (times > 0).all(axis=0)
+    shares = y / times.ravel()[cells, None]
     values = np.stack(
         [
             np.bincount(cells, weights=column, minlength=times.size).reshape(times.shape)[:, everywhere]
-            for column in y.T
+            for column in shares.T
         ],
         axis=2,
     )
     first = np.empty(size, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return _Shared(x[first[everywhere]], values / times[:, everywhere, None])
+    return _Shared(x[first[everywhere]], values)
 
 
-def _snapped(x: np.ndarray, pooled: Curves) -> np.ndarray:
-    """Points in units of the smallest difference that is more than rounding."""
+def _joined(x: np.ndarray, pooled: Curves) -> np.ndarray:
+    """Points as whole numbers along each coordinate, in the same order, equal where they differ by rounding alone."""
     lower, upper = pooled.domain
-    width = np.where(upper > lower, upper - lower, 1.0)
-    return np.round((x - lower) / (width * SAME_POINT))
+    steps = np.where(upper > lower, upper - lower, 1.0) * SAME_POINT
+    return np.column_stack([_joined_along(coordinate, step) for coordinate, step in zip(x.T, steps, strict=True)])
+
+
+def _joined_along(coordinate: np.ndarray, step: float) -> np.ndarray:
+    codes, distinct = sorted_union(coordinate[:, None])
+    x = distinct[:, 0]
+    new = np.append(True, np.diff(x) > step)
+    starts = np.flatnonzero(new)
+    run = np.cumsum(new) - 1
+    span = x[np.append(starts[1:], len(x)) - 1] - x[starts]
+    # A run of neighbours that is longer than a step is not one point but many, which rounding tells apart.
+    within = np.where(span[run] > step, np.round((x - x[starts][run]) / step), 0.0)
+    return np.cumsum(new | np.append(True, np.diff(within) > 0))[codes]
 
 
 def _observed_at(points: np.ndarray, pooled: Curves, shared: _Shared) -> np.ndarray | None:
     """The values at `points` if every curve has them all."""
-    codes, _ = sorted_union(_snapped(np.concatenate([shared.points, points]), pooled))
+    codes, _ = sorted_union(_joined(np.concatenate([shared.points, points]), pooled))
     place = {code: row for row, code in enumerate(codes[: len(shared.points)].tolist())}
     rows = np.array([place.get(code, -1) for code in codes[len(shared.points) :].tolist()])
     return None if (rows < 0).any() else shared.values[:, rows]
 
 
-def _shared_domain(samples: tuple[Curves, ...], owner: str) -> tuple[np.ndarray, np.ndarray]:
-    """The box that all samples reach, or nearly: ends that differ little are set to the outermost."""
+class _Domain(NamedTuple):
+    """The box that all samples reach, and how far beyond it they are still taken to reach."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    slack: np.ndarray
+    nearly: tuple[np.ndarray, np.ndarray]  # the box with ends that differ little set to the outermost
+
+
+def _shared_domain(samples: tuple[Curves, ...], owner: str) -> _Domain:
     lowers, uppers = (np.stack(ends) for ends in zip(*(sample.domain for sample in samples), strict=True))
     lower, upper = lowers.max(axis=0), uppers.min(axis=0)
-    if (lower > upper).any():
-        axis = int(np.flatnonzero(lower > upper)[0])
+    first, last = lowers.min(axis=0), uppers.max(axis=0)
+    apart = lower > upper
+    if len(lower) == 1:  # on a line, one point is no domain, unless a sample has no other
+        apart |= (upper - lower <= SAME_POINT * (last - first)) & (uppers > lowers).all(axis=0)
+    if apart.any():
+        axis = int(np.flatnonzero(apart)[0])
         spans = " and ".join(
             f"[{low:.6g}, {high:.6g}]" for low, high in zip(lowers.T[axis], uppers.T[axis], strict=True)
         )
@@ -205,9 +254,9 @@ def _shared_domain(samples: tuple[Curves, ...], owner: str) -> tuple[np.ndarray,
             f"{owner}: the samples have no domain in common: {coordinate} is in {spans}. Functions are compared "
             "where all samples were observed; give curves on overlapping domains."
         )
-    slack = SAME_END * (uppers.max(axis=0) - lowers.min(axis=0))
-    lower = np.where(lower - lowers.min(axis=0) <= slack, lowers.min(axis=0), lower)
-    return lower, np.where(uppers.max(axis=0) - upper <= slack, uppers.max(axis=0), upper)
+    slack = SAME_END * (last - first)
+    nearly = np.where(lower - first <= slack, first, lower), np.where(last - upper <= slack, last, upper)
+    return _Domain(lower, upper, slack, nearly)
 
 
 def _regular_mesh(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -227,7 +276,10 @@ def _quadrature(points: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _reconstruct(pooled: Curves, points: np.ndarray) -> Float[np.ndarray, "curves mesh d_y"]:
+def _reconstruct(pooled: Curves, points: np.ndarray, owner: str) -> Float[np.ndarray, "curves mesh d_y"]:
+    largest = float(np.nanmax(np.abs(pooled.y)))
+    (y,), exponent = unit_size(pooled.y)
+    pooled = pooled.replace(y=y)
     fit = _fit(pooled)
     kernel, noise = in_float64(fit.kernel), np.asarray(fit.noise_variance)
     longest = int(pooled.lengths.max()) + len(points)
@@ -241,7 +293,14 @@ def _reconstruct(pooled: Curves, points: np.ndarray) -> Float[np.ndarray, "curve
             # Rows are replicates of a design, in the order of curves and, within them, of outputs.
             found = np.moveaxis(found, 1, 2).reshape(len(block), pooled.d_y, len(points))
             blocks.append(np.moveaxis(found, 1, 2) + fit.mean)
-    return np.concatenate(blocks)
+    with np.errstate(over="ignore"):
+        values = np.ldexp(np.concatenate(blocks), exponent)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{owner}: the curves have values up to {largest:.3g}, and their reconstruction is beyond the range of "
+            "numbers; divide the curves of all samples by the same large number."
+        )
+    return values
 
 
 def _fit(pooled: Curves) -> KernelFit:
@@ -283,15 +342,14 @@ def _refuse_unlike(samples: tuple[Curves, ...], owner: str) -> None:
             )
 
 
-def _refuse_far(points: np.ndarray, pooled: Curves, owner: str) -> None:
-    lower, upper = pooled.domain
-    slack = SAME_END * (upper - lower)
+def _refuse_far(points: np.ndarray, samples: tuple[Curves, ...], owner: str) -> None:
+    lower, upper, slack, _ = _shared_domain(samples, owner)
     far = np.flatnonzero(((points < lower - slack) | (points > upper + slack)).any(axis=1))
     if len(far):
         box = " × ".join(f"[{low:.6g}, {high:.6g}]" for low, high in zip(lower, upper, strict=True))
         raise ValueError(
-            f"{owner}: mesh has {count(len(far), 'point')} far outside the curves' domain {box} "
-            f"({listed(points[far].tolist())}); nothing is known of the functions there."
+            f"{owner}: mesh has {count(len(far), 'point')} far outside the domain {box} that all samples share "
+            f"({listed(points[far].tolist())}); functions are compared where all samples were observed."
         )
 
 

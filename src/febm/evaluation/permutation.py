@@ -6,13 +6,11 @@ The level is exact for anything that is a function of the pooled sample and of t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Float
 
 from febm.checks import count
-from febm.curves import Curves, as_curves
+from febm.evaluation.mesh import unit_size
 
 ROUNDING = 1e-9  # of the spread of the null sample: what differs by less is tied
 
@@ -27,8 +25,16 @@ def label_rows(
     return rows
 
 
-def permutation_pvalue(statistics: Float[np.ndarray, " permutations+1"]) -> float:
+def permutation_pvalue(statistics: Float[np.ndarray, " permutations+1"], owner: str = "permutation_pvalue") -> float:
     """The share of all rows whose statistic is at least that of the first one, itself included."""
+    if not np.isfinite(statistics).all():
+        # A comparison with NaN is false: a statistic that is none would look larger than all others.
+        raise ValueError(
+            f"{owner}: {count(int(np.sum(~np.isfinite(statistics))), 'statistic')} of {len(statistics)}, the observed "
+            "one and those of permuted labels, came out NaN or infinite, so there is no p-value; check the values of "
+            "the curves, and the kernel or classifier if it is yours."
+        )
+    (statistics,), _ = unit_size(statistics)
     observed, null = statistics[0], statistics[1:]
     tolerance = ROUNDING * np.abs(null - np.median(null)).mean() + 1e-13 * np.abs(statistics).max()
     return float((1 + np.count_nonzero(null >= observed - tolerance)) / (1 + len(null)))
@@ -62,13 +68,3 @@ def centred_off_diagonal(gram: Float[np.ndarray, "curves curves"]) -> Float[np.n
     if max(centred.max(), -centred.min()) <= 1e-13 * max(gram.max(), -gram.min()):
         centred[:] = 0.0
     return centred
-
-
-def as_sample(value: Any, name: str, owner: str) -> Curves:
-    """Two curves or more, from whatever `as_curves` reads."""
-    if hasattr(value, "sample") and hasattr(value, "condition"):
-        raise TypeError(f"{owner}: {name} is a model; give curves, such as those of model.sample(n, at, noise=True).")
-    curves = as_curves(value, f"{owner}: {name}")
-    if len(curves) < 2:
-        raise ValueError(f"{owner}: {name} has {count(len(curves), 'curve')}; a test needs at least 2 in each sample.")
-    return curves

@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int, PRNGKeyArray
 from numpy import ndarray
 
-from febm.checks import count, whole_number
+from febm.checks import count, listed, whole_number
 from febm.curves import Curves, as_curves
 from febm.evaluation.scoring import (
     central_interval,
@@ -109,7 +109,9 @@ def predict(
     process : Process
         Fitted, of any kind.
     context, target : Curves
-        The same curves in the same order: what is shown, and what is asked for. `split` makes them.
+        The same curves in the same order: what is shown, and what is asked for. `split` makes them. Arrays have one
+        curve a row on the model's own grid, NaN where nothing is shown or asked for. A target may lie at a point of the
+        context: what is asked for is then another observation at that point.
     draws : int
         Joint draws of the target values of each curve.
     noise : bool
@@ -176,11 +178,14 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     """One row for each score: its mean over the curves, every curve counting the same, and its standard error.
 
     That error is over curves, as values within a curve are dependent; it is NaN for a single curve. A score
-    that some curves lack (NaN) is summarised over the others, and `curves` says how many those are.
+    that some curves lack (NaN) is summarised over the others, and `curves` says how many those are. Columns that hold
+    no numbers, such as names, are left out.
     """
     if not isinstance(scores, pd.DataFrame) or scores.empty:
         raise ValueError("summarise: scores must be a table of one row per curve, as `predictive_scores` gives.")
-    table = scores.drop(columns="values", errors="ignore")
+    table = scores.drop(columns="values", errors="ignore").select_dtypes("number")
+    if not len(table.columns):
+        raise ValueError(f"summarise: none of the columns {listed(scores.columns)} is a score; give numbers.")
     known = table.notna().sum()
     # A density of zero (−∞) has a mean but no standard error.
     with np.errstate(invalid="ignore"):
@@ -301,20 +306,25 @@ def _value_offsets(target: Curves) -> Int[ndarray, " curves+1"]:
 
 def matching(process: Any, context: Any, target: Any, draws: Any, owner: str) -> tuple[Curves, Curves]:
     """The two parts of the same curves, or a sentence that says how they differ."""
-    if not callable(getattr(process, "condition", None)):
-        raise TypeError(f"{owner}: process must be a fitted model such as febm.FEBM; got {type(process).__name__}.")
+    if isinstance(process, type) or not callable(getattr(process, "condition", None)):
+        what = f"the class {process.__name__}" if isinstance(process, type) else type(process).__name__
+        raise TypeError(f"{owner}: process must be a fitted model such as febm.FEBM; got {what}.")
     whole_number(f"{owner}: draws", draws, least=2)
-    context, target = as_curves(context, f"{owner}: context"), as_curves(target, f"{owner}: target")
+    grid = getattr(process, "grid_", None)
+    context = as_curves(context, f"{owner}: context", like=grid)
+    target = as_curves(target, f"{owner}: target", like=grid)
     if len(context) != len(target):
         raise ValueError(
             f"{owner}: context has {count(len(context), 'curve')} but target has {len(target)}; give two parts of the "
             "same curves, as `split` makes them."
         )
     if not context.ids.equals(target.ids):
-        i = next((i for i, (a, b) in enumerate(zip(context.ids, target.ids, strict=True)) if a != b), 0)
+        # Plain values of Python, so that an id is not told from its equal by the NumPy type it came in.
+        pairs = enumerate(zip(context.ids.tolist(), target.ids.tolist(), strict=True))
+        i, (a, b) = next(((i, (a, b)) for i, (a, b) in pairs if a != b), (0, (context.ids[0], target.ids[0])))
         raise ValueError(
-            f"{owner}: curve {i} is {context.ids[i]!r} in the context but {target.ids[i]!r} in the target; give the "
-            "same curves in the same order."
+            f"{owner}: curve {i} is {a!r} in the context but {b!r} in the target; give the same curves in the same "
+            "order."
         )
     for name, noun in (("d_x", "coordinate"), ("d_y", "output")):
         a, b = getattr(context, name), getattr(target, name)

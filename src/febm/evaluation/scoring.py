@@ -17,8 +17,12 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from scipy.stats import norm
 
+from febm.checks import share
+
 # Rows of the matrix of distances between draws are made so many values at a time.
 DISTANCES_AT_ONCE = 1 << 22
+# Standard deviations away, for each √dimension, from which E‖X − y‖ and ‖y − μ‖ have the same 16 digits.
+FAR = 1e8
 
 
 def crps_from_draws(
@@ -42,7 +46,8 @@ def crps_gaussian(mean: Any, sd: Any, observed: Any) -> Float[ndarray, "..."]:
     sd = np.asarray(sd, dtype=float)
     if not (np.isfinite(sd).all() and (sd > 0).all()):
         raise ValueError("crps_gaussian: sd holds numbers that are not positive; a standard deviation is above 0.")
-    z = (np.asarray(observed, dtype=float) - np.asarray(mean, dtype=float)) / sd
+    mean, observed = _finite(mean, "crps_gaussian: mean"), _finite(observed, "crps_gaussian: observed")
+    z = (observed - mean) / sd
     return sd * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
 
 
@@ -53,8 +58,12 @@ def energy_score(draws: Float[ndarray, "draws values"], observed: Float[ndarray,
     """
     draws, observed = _checked(draws, observed, "energy_score", least=2)
     number = len(draws)
-    to_observed = np.linalg.norm(draws - observed, axis=1).mean()
-    centred = draws - draws.mean(axis=0)
+    # In units in which no square overflows or vanishes, a power of 2 so that no digit is lost.
+    largest = max(float(np.abs(array).max(initial=0.0)) for array in (draws, observed))
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)
+    away = draws / unit - observed / unit
+    to_observed = np.linalg.norm(away, axis=1).mean()
+    centred = away - away.mean(axis=0)
     squares = np.einsum("sv,sv->s", centred, centred)
     rows = max(1, DISTANCES_AT_ONCE // number)
     total = 0.0
@@ -66,7 +75,10 @@ def energy_score(draws: Float[ndarray, "draws values"], observed: Float[ndarray,
         distances[np.arange(part.stop - first), np.arange(first, part.stop)] = 0.0
         np.maximum(distances, 0, out=distances)
         total += float(np.sqrt(distances, out=distances).sum())
-    return float(to_observed - total / (2 * number * (number - 1)))
+    score = unit * float(to_observed - total / (2 * number * (number - 1)))
+    if not math.isfinite(score):
+        raise ValueError(f"energy_score: values of {largest:.3g} have a score beyond all numbers; use larger units.")
+    return score
 
 
 def energy_score_gaussian(mean: Float[ndarray, " values"], sd: float, observed: Float[ndarray, " values"]) -> float:
@@ -76,10 +88,14 @@ def energy_score_gaussian(mean: Float[ndarray, " values"], sd: float, observed: 
     """
     if not (np.isfinite(sd) and sd > 0):
         raise ValueError(f"energy_score_gaussian: sd is {sd!r}; give a positive number.")
-    away = np.atleast_1d(np.asarray(observed, dtype=float) - np.asarray(mean, dtype=float))
-    half = away.size / 2
+    mean = _finite(mean, "energy_score_gaussian: mean")
+    observed = _finite(observed, "energy_score_gaussian: observed")
+    z = np.atleast_1d(observed - mean) / sd
+    half, away = z.size / 2, math.hypot(*z)
     typical = math.sqrt(2) * sd * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
-    to_observed = typical * scipy.special.hyp1f1(-0.5, half, -np.sum(away**2) / (2 * sd**2))
+    # Far out the spread adds nothing to the distance, and the function gives up.
+    far = away > FAR * math.sqrt(z.size)
+    to_observed = sd * away if far else typical * scipy.special.hyp1f1(-0.5, half, -(away**2) / 2)
     return float(to_observed - typical / math.sqrt(2))
 
 
@@ -88,8 +104,11 @@ def interval_score(lower: Any, upper: Any, observed: Any, level: float) -> Float
 
     α = 1 − level. Lower is better; the true quantiles are best in expectation.
     """
-    alpha = 1 - _level(level, "interval_score")
-    lower, upper, observed = (np.asarray(array, dtype=float) for array in (lower, upper, observed))
+    alpha = 1 - share("interval_score: level", level)
+    observed = _finite(observed, "interval_score: observed")
+    lower, upper = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+    if np.isnan(lower).any() or np.isnan(upper).any():
+        raise ValueError("interval_score: an end of an interval is NaN; leave out the values that have no interval.")
     if (upper < lower).any():
         raise ValueError("interval_score: upper is below lower in places; give the lower end first.")
     missed = np.maximum(lower - observed, 0) + np.maximum(observed - upper, 0)
@@ -105,7 +124,7 @@ def central_interval(
     values the one observed is below X_(k) with probability exactly k/(S+1), so coverage is unbiased for any number of
     draws, where the usual quantile, X_(1 + q·(S−1)), makes intervals that cover too little.
     """
-    ends = _interval_ends(np.asarray(draws, dtype=float), [level], "central_interval")
+    ends = _interval_ends(_finite(draws, "central_interval: draws"), [level], "central_interval")
     return ends[0, 0], ends[1, 0]
 
 
@@ -142,20 +161,13 @@ def check_levels(levels: Any, draws: int, owner: str) -> Float[ndarray, " levels
     given = np.atleast_1d(np.asarray(levels, dtype=object))
     if given.ndim != 1 or given.size == 0:
         raise ValueError(f"{owner}: levels is {levels!r}; give numbers between 0 and 1, such as [0.5, 0.9].")
-    checked = np.array([_level(level, owner) for level in given])
+    checked = np.array([share(f"{owner}: level", level) for level in given])
     needed = draws_needed(checked.max())
     if draws < needed:
         raise ValueError(
             f"{owner}: a central interval of level {checked.max():.6g} needs at least {needed} draws; got {draws}."
         )
     return checked
-
-
-def _level(level: Any, owner: str) -> float:
-    number = isinstance(level, float | int | np.floating | np.integer) and not isinstance(level, bool)
-    if not (number and 0 < level < 1):
-        raise ValueError(f"{owner}: level is {level!r}; give a number between 0 and 1, such as 0.9.")
-    return float(level)
 
 
 def _interval_ends(draws: ndarray, levels: Sequence[float] | ndarray, owner: str) -> Float[ndarray, "2 levels values"]:
@@ -173,7 +185,11 @@ def _checked(draws: Any, observed: Any, owner: str, *, least: int) -> tuple[ndar
         )
     if len(draws) < least:
         raise ValueError(f"{owner}: there are {len(draws)} draws; at least {least} are needed.")
-    for name, array in (("draws", draws), ("observed", observed)):
-        if not np.isfinite(array).all():
-            raise ValueError(f"{owner}: {name} holds NaN or infinite numbers; leave out the values that are missing.")
-    return draws, observed
+    return _finite(draws, f"{owner}: draws"), _finite(observed, f"{owner}: observed")
+
+
+def _finite(value: Any, name: str) -> ndarray:
+    array = np.asarray(value, dtype=float)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinite numbers; leave out the values that are missing.")
+    return array

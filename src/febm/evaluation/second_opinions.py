@@ -18,8 +18,9 @@ from jaxtyping import Float
 
 from febm.checks import whole_number
 from febm.evaluation.function_kernels import gaussian, median_distance, scaled_to_one, squared_distances
-from febm.evaluation.mesh import on_common_mesh
-from febm.evaluation.permutation import as_sample, label_rows, permutation_pvalue
+from febm.evaluation.mesh import on_common_mesh, sample_sizes
+from febm.evaluation.permutation import label_rows, permutation_pvalue
+from febm.evaluation.samples import as_samples
 from febm.randomness import RandomState, as_key, numpy_generator
 
 # Ridge, scales and share were chosen for their power against samples of 150 curves whose six whitened scores had two
@@ -42,10 +43,11 @@ class ClassifierTest:
     ----------
     accuracy : the balanced share of curves whose sample was told right, each by a classifier that had not seen it; near
         1/2 for equal distributions.
-    pvalue : of the hypothesis that the two distributions are equal.
+    pvalue : the share of labellings whose statistic is at least as large, the observed one included.
     statistic : what the p-value is of: the mean margin, or for a given classifier the area under the ROC curve.
     null : the statistic under permuted labels.
     sizes : how many curves were in each sample.
+    reconstructed : whether the curves, which do not share their points, were first reconstructed on a mesh.
     """
 
     accuracy: float
@@ -53,12 +55,13 @@ class ClassifierTest:
     statistic: float
     null: Float[np.ndarray, " permutations"]
     sizes: tuple[int, int]
+    reconstructed: bool = False
 
     def __repr__(self) -> str:
         """The result in one line."""
         return (
             f"<ClassifierTest: p = {self.pvalue:.3g}, accuracy {self.accuracy:.3f}, "
-            f"{self.sizes[0]} against {self.sizes[1]} curves>"
+            f"{self.sizes[0]} against {self.sizes[1]} curves{', reconstructed' if self.reconstructed else ''}>"
         )
 
 
@@ -76,7 +79,7 @@ def classifier_test(
     Parameters
     ----------
     a, b : Curves, or 2-D arrays whose rows are curves on a common grid
-        At least two curves each; they need not be as many.
+        At least two curves each; they need not be as many. An array beside Curves is on their grid.
     classifier : a scikit-learn classifier, optional
         It is trained on a random half of each sample, and the other half is ranked by its scores (`decision_function`
         or `predict_proba`). The default is kernel least squares, which predicts each curve from all others.
@@ -92,19 +95,21 @@ def classifier_test(
     margin, E_a[ŷ] − E_b[ŷ], by permutation: a continuous statistic, so that its level is exact where that of the
     accuracy, which has few values, would not be.
 
-    With a classifier of yours the p-value is that of the Mann–Whitney test of the scores of the held-out halves,
-    one-sided, and `null` holds areas under the ROC curve of those scores with permuted labels.
+    With a classifier of yours the statistic is the area under the ROC curve of the scores of the held-out halves, and
+    the p-value is by permutation of their labels, with the classifier as it was trained. Few held-out curves have few
+    areas, so that the level is then at most the one asked for.
     """
     owner = "classifier_test"
     permutations = whole_number(f"{owner}: permutations", permutations)
-    samples = as_sample(a, "a", owner), as_sample(b, "b", owner)
-    scores = scaled_to_one(on_common_mesh(*samples, mesh=mesh, owner=owner))
-    sizes = len(samples[0]), len(samples[1])
+    functions = on_common_mesh(*as_samples({"a": a, "b": b}, owner), mesh=mesh, owner=owner)
+    scores, sizes = scaled_to_one(functions), sample_sizes(functions)
     generator = numpy_generator(as_key(random_state))
     if classifier is not None:
-        return _held_out(scores, sizes, classifier, permutations, generator, owner)
-    statistics, accuracy = margins(scores, label_rows(sizes, permutations, generator), sizes)
-    return ClassifierTest(accuracy, permutation_pvalue(statistics), float(statistics[0]), statistics[1:], sizes)
+        statistics, accuracy = _held_out(scores, sizes, classifier, permutations, generator, owner)
+    else:
+        statistics, accuracy = margins(scores, label_rows(sizes, permutations, generator), sizes)
+    pvalue = permutation_pvalue(statistics, owner)
+    return ClassifierTest(accuracy, pvalue, float(statistics[0]), statistics[1:], sizes, functions.reconstructed)
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,7 @@ class SlicedWasserstein:
     null : the distances of the permuted labellings.
     directions : how many.
     sizes : how many curves were in each sample.
+    reconstructed : whether the curves, which do not share their points, were first reconstructed on a mesh.
     """
 
     distance: float
@@ -125,12 +131,14 @@ class SlicedWasserstein:
     null: Float[np.ndarray, " permutations"]
     directions: int
     sizes: tuple[int, int]
+    reconstructed: bool = False
 
     def __repr__(self) -> str:
         """The result in one line."""
         return (
             f"<SlicedWasserstein: p = {self.pvalue:.3g}, distance {self.distance:.3g} along {self.directions} "
-            f"directions, {self.sizes[0]} against {self.sizes[1]} curves>"
+            f"directions, {self.sizes[0]} against {self.sizes[1]} curves"
+            f"{', reconstructed' if self.reconstructed else ''}>"
         )
 
 
@@ -148,7 +156,7 @@ def sliced_wasserstein(
     Parameters
     ----------
     a, b : Curves, or 2-D arrays whose rows are curves on a common grid
-        At least two curves each; they need not be as many.
+        At least two curves each; they need not be as many. An array beside Curves is on their grid.
     directions : how many: the principal components themselves, up to half of them, and random ones.
     permutations : how many.
     random_state : of the random directions and the permutations.
@@ -162,12 +170,12 @@ def sliced_wasserstein(
     owner = "sliced_wasserstein"
     permutations = whole_number(f"{owner}: permutations", permutations)
     directions = whole_number(f"{owner}: directions", directions)
-    samples = as_sample(a, "a", owner), as_sample(b, "b", owner)
-    scores = scaled_to_one(on_common_mesh(*samples, mesh=mesh, owner=owner))
-    sizes = len(samples[0]), len(samples[1])
+    functions = on_common_mesh(*as_samples({"a": a, "b": b}, owner), mesh=mesh, owner=owner)
+    scores, sizes = scaled_to_one(functions), sample_sizes(functions)
     generator = numpy_generator(as_key(random_state))
-    distances = sliced_distances(scores, label_rows(sizes, permutations, generator), sizes, int(directions), generator)
-    return SlicedWasserstein(float(distances[0]), permutation_pvalue(distances), distances[1:], int(directions), sizes)
+    distances = sliced_distances(scores, label_rows(sizes, permutations, generator), sizes, directions, generator)
+    pvalue = permutation_pvalue(distances, owner)
+    return SlicedWasserstein(float(distances[0]), pvalue, distances[1:], directions, sizes, functions.reconstructed)
 
 
 def margins(
@@ -270,8 +278,8 @@ def _held_out(
     permutations: int,
     generator: np.random.Generator,
     owner: str,
-) -> ClassifierTest:
-    """The test with a scikit-learn classifier: half of each sample trains, the other half is ranked."""
+) -> tuple[Float[np.ndarray, " permutations+1"], float]:
+    """Areas under the ROC curve and the accuracy of a classifier: half of each sample trains, the other is ranked."""
     from sklearn.base import clone
 
     if not (hasattr(classifier, "fit") and hasattr(classifier, "predict")):
@@ -290,11 +298,7 @@ def _held_out(
     held_sizes = len(first), len(second)
     sums = label_rows(held_sizes, permutations, generator) @ ranks
     areas = (sums - 0.5 * len(first) * (len(first) + 1)) / (len(first) * len(second))
-    pvalue = 1.0
-    if np.ptp(values) > 0:
-        split = values[: len(first)], values[len(first) :]
-        pvalue = float(scipy.stats.mannwhitneyu(*split, alternative="greater").pvalue)
-    return ClassifierTest(float(accuracy), pvalue, float(areas[0]), areas[1:], sizes)
+    return areas, float(accuracy)
 
 
 def _decision(fitted: Any, scores: Scores, owner: str) -> Float[np.ndarray, " curves"]:

@@ -6,13 +6,15 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
-from febm.checks import count, listed
+from febm.checks import count, listed, share
 from febm.curves import Curves, as_curves
 from febm.randomness import RandomState, as_key, numpy_generator
 
 Kind = Literal["downsample", "middle", "random"]
+KINDS = ("downsample", "middle", "random")
 # How far p may be from the reciprocal of a whole number: 0.33 is meant to be a third, 0.3 is not.
 RECIPROCAL_SLACK = 0.025
+SMALLEST_RECIPROCAL = 2.0**-53  # floats are whole numbers one by one up to its inverse
 
 
 def split(curves: Any, kind: Kind, p: float, random_state: RandomState = None) -> tuple[Curves, Curves]:
@@ -57,65 +59,63 @@ def split(curves: Any, kind: Kind, p: float, random_state: RandomState = None) -
     ([0.0, 4.0], [1.0, 2.0, 3.0, 5.0, 6.0, 7.0])
     """
     curves = as_curves(curves, "split: curves")
-    share = _share(p)
-    if kind == "downsample":
-        context = _downsample(curves, share)
-    elif kind == "middle":
-        context = _outside_the_middle(curves, share)
-    elif kind == "random":
-        context = _drawn(curves, share, numpy_generator(as_key(random_state)))
-    else:
+    p = share("split: p", p)
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"split: kind is {kind!r}; choose 'downsample', 'middle' or 'random'.")
-    _refuse_one_sided(curves, context, kind, share)
+    if kind == "downsample":
+        context = _downsample(curves, p)
+    elif kind == "middle":
+        context = _outside_the_middle(curves, p)
+    else:
+        context = _drawn(curves, p, numpy_generator(as_key(random_state)))
+    _refuse_one_sided(curves, context, kind, p)
     return curves.select(context), curves.select(~context)
 
 
-def _share(p: Any) -> float:
-    number = isinstance(p, float | int | np.floating | np.integer) and not isinstance(p, bool)
-    if not (number and 0 < p < 1):
-        raise ValueError(f"split: p is {p!r}; give a share between 0 and 1, such as 1/4.")
-    return float(p)
-
-
-def _downsample(curves: Curves, share: float) -> Bool[ndarray, " points"]:
-    step = _step(share, curves.d_x)
+def _downsample(curves: Curves, p: float) -> Bool[ndarray, " points"]:
+    step = _step(p, curves.d_x)
     if curves.d_x == 1:
         return _rank(curves, curves.x[:, 0]) % step == 0
     return (_grid_lines(curves) % step == 0).all(axis=1)
 
 
-def _step(share: float, d_x: int) -> int:
-    step = round(share ** (-1 / d_x))
-    if step < 2 or abs(share * step**d_x - 1) > RECIPROCAL_SLACK:
+def _step(p: float, d_x: int) -> int:
+    if p < SMALLEST_RECIPROCAL:
+        raise ValueError(
+            f"split: p is {p:.6g}, but kind='downsample' keeps every k-th point, k = 1/p, and no curve has so many; "
+            "take a larger p."
+        )
+    step = round(p ** (-1 / d_x))
+    if step < 2 or abs(p * step**d_x - 1) > RECIPROCAL_SLACK:
         power = "" if d_x == 1 else f"^{d_x}"
         examples = ", ".join(f"1/{k**d_x}" for k in (2, 3, 4))
         raise ValueError(
-            f"split: p is {share:.6g}, but kind='downsample' keeps every k-th {'point' if d_x == 1 else 'grid line'}, "
+            f"split: p is {p:.6g}, but kind='downsample' keeps every k-th {'point' if d_x == 1 else 'grid line'}, "
             f"so p must be 1/k{power} for a whole number k of at least 2 ({examples}, ...); "
             "kind='random' takes any share."
         )
     return step
 
 
-def _outside_the_middle(curves: Curves, share: float) -> Bool[ndarray, " points"]:
+def _outside_the_middle(curves: Curves, p: float) -> Bool[ndarray, " points"]:
     lengths = curves.lengths
     if curves.d_x == 1:
-        rank, side = _rank(curves, curves.x[:, 0]), _per_point(curves, np.rint(lengths * share / 2))
+        rank, side = _rank(curves, curves.x[:, 0]), _per_point(curves, np.rint(lengths * p / 2))
         return (rank < side) | (rank >= _per_point(curves, lengths) - side)
     lower, upper = curves.domain
     width = np.where(upper > lower, upper - lower, 1.0)
     # Distances that differ by rounding alone are the same distance.
     away = np.abs((curves.x - (lower + upper) / 2) / width)
     nearness = np.round(away.max(axis=1), 12), np.round(np.linalg.norm(away, axis=1), 12)
-    return _rank(curves, *nearness) >= _per_point(curves, np.rint(lengths * (1 - share)))
+    return _rank(curves, *nearness) >= _per_point(curves, np.rint(lengths * (1 - p)))
 
 
-def _drawn(curves: Curves, share: float, generator: np.random.Generator) -> Bool[ndarray, " points"]:
+def _drawn(curves: Curves, p: float, generator: np.random.Generator) -> Bool[ndarray, " points"]:
     # Sorting curve + U shuffles every curve inside its own stretch of points: one sort for all of them.
     curve = np.repeat(np.arange(len(curves)), curves.lengths)
     shuffled = np.argsort(curve + generator.uniform(size=len(curve)))
     context = np.empty(len(curve), dtype=bool)
-    context[shuffled] = _place(curves) < _per_point(curves, np.rint(curves.lengths * share))
+    context[shuffled] = _place(curves) < _per_point(curves, np.rint(curves.lengths * p))
     return context
 
 
@@ -170,7 +170,7 @@ def _per_point(curves: Curves, values: ndarray) -> ndarray:
     return np.repeat(values, curves.lengths)
 
 
-def _refuse_one_sided(curves: Curves, context: Bool[ndarray, " points"], kind: str, share: float) -> None:
+def _refuse_one_sided(curves: Curves, context: Bool[ndarray, " points"], kind: str, p: float) -> None:
     shown = np.add.reduceat(context, curves.offsets[:-1], dtype=np.int64)
     for side, empty, remedy in (
         ("context", shown == 0, "larger"),
@@ -183,5 +183,5 @@ def _refuse_one_sided(curves: Curves, context: Bool[ndarray, " points"], kind: s
                 points = f"{lengths.min()} to {lengths.max()} points"
             raise ValueError(
                 f"split: {count(len(names), 'curve')} of {points} would have no {side} ({listed(map(repr, names))}) "
-                f"under kind={kind!r}, p={share:.6g}; leave out curves with so few points, or take a {remedy} p."
+                f"under kind={kind!r}, p={p:.6g}; leave out curves with so few points, or take a {remedy} p."
             )

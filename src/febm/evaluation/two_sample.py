@@ -9,27 +9,21 @@ the yardstick of a generative model: a perfect one is rejected as often as data 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from febm.checks import listed, whole_number
-from febm.curves import Curves
+from febm.checks import listed, share, whole_number
 from febm.evaluation.function_kernels import Bandwidth, FunctionKernel, check_kernel, gram_matrix
-from febm.evaluation.mesh import OnMesh, on_common_mesh
-from febm.evaluation.permutation import (
-    as_sample,
-    label_rows,
-    mean_discrepancies,
-    permutation_pvalue,
-)
-from febm.models.base import Process
+from febm.evaluation.mesh import OnMesh, on_common_mesh, sample_sizes
+from febm.evaluation.permutation import label_rows, mean_discrepancies, permutation_pvalue
+from febm.evaluation.samples import as_samples, curves_and_draws, draw_pair, largest_draw, twins_of
 from febm.randomness import RandomState, as_key, numpy_generator
 
 MODEL_DRAWS = 1000  # of a model that is compared with curves, at least
@@ -43,10 +37,13 @@ class TwoSampleTest:
     ----------
     statistic : the unbiased squared maximum mean discrepancy; near 0, below it too, for equal distributions.
     pvalue : the share of labellings whose statistic is at least as large, the observed one included.
-    bandwidth : of the kernel; a pair for "sqr", None for "cov" and for a function; 0 if all curves are the same.
+    bandwidth : of the kernel; a pair for "sqr", None for "cov" and for a function; 0 if all curves are the same. That
+        of "fpca" and the second of "sqr" are of squares: inf or 0 where these are beyond the range of numbers, which
+        touches neither statistic nor p-value.
     null : the statistics of the permuted labellings.
     kernel : its name.
     sizes : how many curves were in each sample.
+    reconstructed : whether the curves, which do not share their points, were first reconstructed on a mesh.
     """
 
     statistic: float
@@ -55,12 +52,13 @@ class TwoSampleTest:
     null: Float[np.ndarray, " permutations"]
     kernel: str
     sizes: tuple[int, int]
+    reconstructed: bool = False
 
     def __repr__(self) -> str:
         """The result in one line."""
         return (
             f"<TwoSampleTest {self.kernel}: p = {self.pvalue:.3g}, statistic {self.statistic:.4g}, "
-            f"{self.sizes[0]} against {self.sizes[1]} curves>"
+            f"{self.sizes[0]} against {self.sizes[1]} curves{', reconstructed' if self.reconstructed else ''}>"
         )
 
 
@@ -78,11 +76,12 @@ def two_sample_test(
     Parameters
     ----------
     a, b : Curves, or 2-D arrays whose rows are curves on a common grid
-        At least two curves each; they need not be as many.
+        At least two curves each; they need not be as many. An array beside Curves is on their grid.
     kernel : "id", "fpca", "sqr", "cexp", "cov", "whitened", or a function
         "id" sees what moves much of the variance, "whitened" sees all principal components alike, "sqr" and "cov" look
-        at second moments, "cexp" at low frequencies. A function of two arrays of curves, flat values at the mesh, gives
-        their Gram matrix, as those of `sklearn.metrics.pairwise` do.
+        at second moments, "cexp" at low frequencies. The moments of "cov" are raw ones: a large level that all curves
+        have hides how they differ, so subtract the mean of all curves first. A function of two arrays of curves, flat
+        values at the mesh, gives their Gram matrix, as those of `sklearn.metrics.pairwise` do.
     permutations : how many; the smallest p-value is 1/(1 + permutations).
     random_state : of the permutations.
     mesh : where to look at the functions; see Notes.
@@ -106,16 +105,18 @@ def two_sample_test(
     """
     owner = "two_sample_test"
     name, permutations = check_kernel(kernel, owner), whole_number(f"{owner}: permutations", permutations)
-    functions = on_common_mesh(as_sample(a, "a", owner), as_sample(b, "b", owner), mesh=mesh, owner=owner)
+    functions = on_common_mesh(*as_samples({"a": a, "b": b}, owner), mesh=mesh, owner=owner)
     generator = numpy_generator(as_key(random_state))
-    statistics, bandwidth = _discrepancies(kernel, functions, permutations, generator, owner)
+    found = _discrepancies(kernel, functions, permutations, generator, owner)
+    statistics = _in_own_units(found, name, owner)
     return TwoSampleTest(
         statistic=float(statistics[0]),
-        pvalue=permutation_pvalue(statistics),
-        bandwidth=bandwidth,
+        pvalue=permutation_pvalue(found.statistics, owner),
+        bandwidth=found.bandwidth,
         null=statistics[1:],
         kernel=name,
-        sizes=_sizes(functions),
+        sizes=sample_sizes(functions),
+        reconstructed=functions.reconstructed,
     )
 
 
@@ -136,9 +137,10 @@ def test_power(
     Parameters
     ----------
     a, b : Curves, 2-D arrays of curves, or for one of them a fitted model
-        Each trial draws `n` curves of both without replacement. If both are the same curves, the two draws have no
-        curve in common: the power is then the floor that a perfect model would have. A model is sampled, noise
-        included, at the points of the other's curves.
+        Each trial draws `n` curves of both without replacement, and no curve that both samples hold, whatever its
+        place in them, is in both draws. If the samples are the same curves, the power is therefore the floor that a
+        perfect model would have. A model is sampled, noise included, at the points of the other's curves. An array is
+        on the grid of the Curves beside it, or on the one the model was fitted to, where it has one.
     n : the size of either sample in a trial.
     trials : how many.
     kernel, mesh : as in `two_sample_test`.
@@ -153,22 +155,26 @@ def test_power(
     check_kernel(kernel, owner)
     settings = _Trials(
         whole_number(f"{owner}: trials", trials),
-        _share(level, owner),
+        share(f"{owner}: level", level),
         whole_number(f"{owner}: permutations", permutations),
     )
     n = whole_number(f"{owner}: n", n, least=2)
     draw_key, trial_key = jax.random.split(as_key(random_state))
-    a, b = _as_samples(a, b, max(MODEL_DRAWS, n), draw_key, owner)
-    same = _same_curves(a, b)
-    available = len(a) // 2 if same else min(len(a), len(b))
+    a, b = curves_and_draws({"a": a, "b": b}, max(MODEL_DRAWS, n), draw_key, owner)
+    twins = twins_of(a, b)
+    same = len(a) == len(b) and bool((twins >= 0).all())
+    available, shared = largest_draw(len(a), twins), int(np.sum(twins >= 0))
     if n > available:
+        both = "" if not shared else ", the same ones" if same else f", of which {shared} are in both"
         raise ValueError(
-            f"{owner}: n is {n}, but there are {len(a)} and {len(b)} curves"
-            + (", the same ones, and the two draws have none in common" if same else "")
+            f"{owner}: n is {n}, but there are {len(a)} and {len(b)} curves{both}"
+            + (", and the two draws have none in common" if shared else "")
             + f"; n can be {available} at most."
         )
     functions = on_common_mesh(*((a,) if same else (a, b)), mesh=mesh, owner=owner)
-    return _power(functions, n, kernel, settings, numpy_generator(trial_key), owner)
+    if same:
+        functions = functions._replace(values=(functions.values[0], functions.values[0][twins]))
+    return _power(functions, twins, n, kernel, settings, numpy_generator(trial_key), owner)
 
 
 test_power.__test__ = False  # type: ignore[attr-defined]  # the name is not that of a test of ours
@@ -178,8 +184,8 @@ def power_table(
     data: Any,
     model: Any,
     *,
-    sizes: Sequence[int] = (10, 50, 150),
-    kernels: Sequence[FunctionKernel] = ("id", "fpca"),
+    sizes: int | Sequence[int] = (10, 50, 150),
+    kernels: FunctionKernel | Sequence[FunctionKernel] = ("id", "fpca"),
     trials: int = 200,
     reference: Any = None,
     level: float = 0.05,
@@ -189,14 +195,15 @@ def power_table(
 
     Parameters
     ----------
-    data : Curves
+    data : Curves, or a 2-D array of curves
         Best curves that the model has not seen.
     model : a fitted model, or curves drawn from one
     sizes : curves of either sample in a trial; sizes that the data do not allow are left out, with a warning.
-    kernels : as in `two_sample_test`.
+    kernels : one or more, as in `two_sample_test`.
     trials : for each entry.
     reference : Curves, optional
-        Other curves of the same origin, for the floor. Left out, the floor compares disjoint draws of the data.
+        Other curves of the same origin, for the floor. Left out, the floor compares disjoint draws of the data. As in
+        `test_power`, curves that two samples share are never in both draws of a trial.
     level : of the tests.
     random_state : of the draws and the permutations.
 
@@ -207,23 +214,25 @@ def power_table(
         curves that the trials draw from are the same. A floor that cannot be had is NaN.
     """
     owner = "power_table"
+    kernels = _one_or_more(kernels, f"{owner}: kernels")
     names = [check_kernel(kernel, owner) for kernel in kernels]
-    settings = _Trials(whole_number(f"{owner}: trials", trials), _share(level, owner), 199)
-    sizes = [whole_number(f"{owner}: sizes", n, least=2) for n in sizes]
+    settings = _Trials(whole_number(f"{owner}: trials", trials), share(f"{owner}: level", level), 199)
+    sizes = [whole_number(f"{owner}: sizes", n, least=2) for n in _one_or_more(sizes, f"{owner}: sizes")]
     draw_key, trial_key = jax.random.split(as_key(random_state))
-    data, drawn = _as_samples(data, model, max([MODEL_DRAWS, *sizes]), draw_key, owner)
-    samples = [data, drawn] if reference is None else [data, drawn, as_sample(reference, "reference", owner)]
-    functions = on_common_mesh(*samples, owner=owner)
-    allowed = [n for n in sizes if n <= min(len(data), len(drawn))]
+    given = {"data": data, "model": model} | ({} if reference is None else {"reference": reference})
+    samples = curves_and_draws(given, max([MODEL_DRAWS, *sizes]), draw_key, owner)
+    data, drawn, other = samples[0], samples[1], samples[0 if reference is None else 2]
+    twins, floor_twins = twins_of(data, drawn), twins_of(data, other)
+    largest, most = largest_draw(len(data), twins), largest_draw(len(data), floor_twins)
+    allowed = [n for n in sizes if n <= largest]
     if len(allowed) < len(sizes):
+        there = f"{owner}: there are {len(data)} curves of the data and {len(drawn)} of the model"
+        if not allowed:
+            raise ValueError(f"{there}, so sizes can be {largest} at most; got {listed(sizes)}.")
         left_out = listed(n for n in sizes if n not in allowed)
-        warnings.warn(
-            f"{owner}: there are {len(data)} curves of the data and {len(drawn)} of the model; sizes {left_out} are "
-            "left out.",
-            stacklevel=2,
-        )
-    floor = _only(functions, 0) if reference is None else _only(functions, 0, 2)
-    most = len(data) // 2 if reference is None else len(samples[2])
+        warnings.warn(f"{there}; sizes {left_out} are left out.", stacklevel=2)
+    functions = on_common_mesh(*samples, owner=owner)
+    against, floor = _only(functions, 0, 1), _only(functions, 0, 0 if reference is None else 2)
     without = [n for n in allowed if n > most]
     if without:
         needed = "twice as many curves of the data" if reference is None else "as many curves in reference"
@@ -236,10 +245,9 @@ def power_table(
         for n in allowed:
             # All kernels see the same draws, so that they differ by what they see in them.
             generator = numpy_generator(jax.random.fold_in(trial_key, n))
-            power = _power(_only(functions, 0, 1), n, kernel, settings, generator, owner)
-            least = _power(floor, n, kernel, settings, generator, owner) if n <= most else np.nan
-            errors = (float(np.sqrt(share * (1 - share) / trials)) for share in (power, least))
-            power_se, floor_se = errors
+            power = _power(against, twins, n, kernel, settings, generator, owner)
+            least = _power(floor, floor_twins, n, kernel, settings, generator, owner) if n <= most else np.nan
+            power_se, floor_se = (float(np.sqrt(rate * (1 - rate) / settings.count)) for rate in (power, least))
             rows.append((name, n, power, power_se, least, floor_se))
     return pd.DataFrame(rows, columns=["kernel", "n", "power", "power_se", "floor", "floor_se"])
 
@@ -253,83 +261,60 @@ class _Trials:
 
 def _power(
     functions: OnMesh,
+    twins: Int[np.ndarray, " second"],
     n: int,
     kernel: FunctionKernel,
     settings: _Trials,
     generator: np.random.Generator,
     owner: str,
 ) -> float:
-    """The share of rejections among trials of `n` curves a side; of one sample, disjoint draws are compared."""
+    """The share of rejections among trials of `n` curves a side."""
     rejected = 0
     # Products as small as these take longer on several threads, which wait for each other, than on one.
     with threadpool_limits(1, user_api="blas"):
         for _ in range(settings.count):
-            trial = functions._replace(values=_draw_pair(functions.values, n, generator))
-            statistics, _ = _discrepancies(kernel, trial, settings.permutations, generator, owner)
-            rejected += permutation_pvalue(statistics) <= settings.level + 1e-12
+            first, second = draw_pair(sample_sizes(functions)[0], twins, n, generator)
+            trial = functions._replace(values=(functions.values[0][first], functions.values[1][second]))
+            found = _discrepancies(kernel, trial, settings.permutations, generator, owner)
+            rejected += permutation_pvalue(found.statistics, owner) <= settings.level + 1e-12
     return rejected / settings.count
 
 
-def _draw_pair(
-    samples: tuple[np.ndarray, ...], n: int, generator: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    if len(samples) == 1:
-        picked = generator.choice(len(samples[0]), 2 * n, replace=False)
-        return samples[0][picked[:n]], samples[0][picked[n:]]
-    first, second = (sample[generator.choice(len(sample), n, replace=False)] for sample in samples)
-    return first, second
+class _Discrepancies(NamedTuple):
+    """The statistic, then those of the permutations, in units of 2**exponent, and the bandwidth."""
+
+    statistics: Float[np.ndarray, " permutations+1"]
+    exponent: int
+    bandwidth: Bandwidth
 
 
 def _discrepancies(
     kernel: FunctionKernel, functions: OnMesh, permutations: int, generator: np.random.Generator, owner: str
-) -> tuple[Float[np.ndarray, " permutations+1"], Bandwidth]:
-    """The statistic, then those of the permutations, and the bandwidth."""
-    gram, sizes = gram_matrix(kernel, functions, owner), _sizes(functions)
-    return mean_discrepancies(gram.matrix, label_rows(sizes, permutations, generator), sizes), gram.bandwidth
+) -> _Discrepancies:
+    gram, sizes = gram_matrix(kernel, functions, owner), sample_sizes(functions)
+    statistics = mean_discrepancies(gram.matrix, label_rows(sizes, permutations, generator), sizes)
+    return _Discrepancies(statistics, gram.exponent, gram.bandwidth)
 
 
-def _sizes(functions: OnMesh) -> tuple[int, int]:
-    first, second = functions.values
-    return len(first), len(second)
+def _in_own_units(found: _Discrepancies, kernel: str, owner: str) -> Float[np.ndarray, " permutations+1"]:
+    with np.errstate(over="ignore"):
+        statistics = np.ldexp(found.statistics, found.exponent)
+    largest = np.abs(statistics).max()
+    if not np.isfinite(largest) or (largest < np.finfo(float).tiny and found.statistics.any()):
+        raise ValueError(
+            f"{owner}: the statistic of kernel {kernel}, which goes with a high power of the values, is beyond the "
+            "range of numbers; divide all curves by their size."
+        )
+    return statistics
 
 
 def _only(functions: OnMesh, *samples: int) -> OnMesh:
     return functions._replace(values=tuple(functions.values[i] for i in samples))
 
 
-def _as_samples(a: Any, b: Any, draws: int, key: Any, owner: str) -> tuple[Curves, Curves]:
-    """Both as curves: a model is sampled at the points of the other's curves."""
-    if isinstance(a, Process) and isinstance(b, Process):
-        raise TypeError(f"{owner}: both samples are models; draw curves of one of them, with model.sample(n, at).")
-    if isinstance(a, Process):
-        b = as_sample(b, "the second sample", owner)
-        return _draws(a, b, draws, key), b
-    a = as_sample(a, "the first sample", owner)
-    return a, _draws(b, a, draws, key) if isinstance(b, Process) else as_sample(b, "the second sample", owner)
-
-
-def _draws(model: Process, like: Curves, draws: int, key: Any) -> Curves:
-    """Noisy samples of the model at the points, and with the missing values, of randomly chosen curves."""
-    choice_key, sample_key = jax.random.split(key)
-    alike = np.all(like.lengths == like.lengths[0])
-    if (
-        alike
-        and np.all(like.x.reshape(len(like), -1) == like.x[: like.lengths[0]].ravel())
-        and not np.isnan(like.y).any()
-    ):
-        return model.sample(draws, like[0].x, noise=True, random_state=sample_key)
-    at = like[numpy_generator(choice_key).integers(len(like), size=draws)]
-    drawn = model.sample(draws, at, noise=True, random_state=sample_key)
-    return drawn.replace(y=np.where(np.isnan(at.y), np.nan, drawn.y)) if drawn.y.shape == at.y.shape else drawn
-
-
-def _same_curves(a: Curves, b: Curves) -> bool:
-    return a is b or (
-        np.array_equal(a.offsets, b.offsets) and np.array_equal(a.x, b.x) and np.array_equal(a.y, b.y, equal_nan=True)
-    )
-
-
-def _share(level: Any, owner: str) -> float:
-    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
-        raise ValueError(f"{owner}: level is {level!r}; give a share between 0 and 1, such as 0.05.")
-    return float(level)
+def _one_or_more(value: Any, name: str) -> list[Any]:
+    """A list of what is one thing or several."""
+    found = [value] if isinstance(value, str) or callable(value) or not isinstance(value, Iterable) else list(value)
+    if not found:
+        raise ValueError(f"{name} is empty; give at least one.")
+    return found

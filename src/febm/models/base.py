@@ -61,6 +61,8 @@ class Posterior(abc.ABC):
 
     def to_arviz(self, at: Any, *, draws: int = 512, random_state: RandomState = None) -> "DataTree":
         """Functions at the points `at` as ArviZ takes them: `f` with dimensions chain, draw, curve, point, output."""
+        if isinstance(at, Curves):
+            one_grid(at, at.d_x, "Posterior.to_arviz")
         drawn = self.sample(draws, at, random_state=random_state)
         points = drawn[0].x
         values = drawn.y.reshape(len(self), draws, len(points), drawn.d_y)
@@ -111,10 +113,17 @@ class Process(BaseEstimator, abc.ABC):
         """Whether `fit` has been called."""
 
 
+def one_grid(at: Any, d_x: int, owner: str) -> np.ndarray:
+    """The points `(m, d_x)` asked for, where all curves must have the same."""
+    if isinstance(at, Curves):
+        raise ValueError(f"{owner}: `at` is Curves, with points of each; here all curves need one set of points.")
+    return as_points(at, d_x, name=f"{owner}: at")
+
+
 def points_of(at: Any, d_x: int, count: int, owner: str) -> np.ndarray | list[np.ndarray]:
     """The points asked for: one `(m, d_x)` array for all, or a list with the points of each curve."""
     if not isinstance(at, Curves):
-        return as_points(at, d_x, name=f"{owner}: at")
+        return one_grid(at, d_x, owner)
     if at.d_x != d_x:
         raise ValueError(f"{owner}: `at` has {at.d_x} input columns, the model was fitted with {d_x}.")
     if len(at) != count:

@@ -14,13 +14,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy import ndarray
 
 from febm.basis import Basis
-from febm.checks import as_points, whole_number
+from febm.checks import share, whole_number
 from febm.curves import Curves
 from febm.inference import LatentPosterior
 from febm.io_arviz import to_datatree
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
-from febm.models.base import Posterior, points_of
+from febm.models.base import Posterior, one_grid, points_of
 from febm.networks import Generator, LinearGenerator
 from febm.randomness import RandomState, as_key
 from febm.scaling import Scaling
@@ -162,8 +162,7 @@ class LatentFunctionPosterior(Posterior):
 
     def interval(self, at: Any, level: float = 0.9, *, noise: bool = False) -> tuple[Any, Any]:
         """Lower and upper end of the central interval that holds `level` of the probability at each point."""
-        if not (isinstance(level, float | np.floating) and 0 < level < 1):
-            raise ValueError(f"Posterior.interval: level is {level!r}; give a number between 0 and 1, such as 0.9.")
+        level = share("Posterior.interval: level", level)
         points = self._points(at, "interval")
         tails = [(1 - level) / 2, (1 + level) / 2]
         # Weibull's quantiles of n draws hold a new value with just the probability asked for, others with less.
@@ -191,11 +190,9 @@ class LatentFunctionPosterior(Posterior):
 
         With `draws` they are drawn anew and mixed, in one chain and without latents.
         """
-        if isinstance(at, Curves):
-            raise ValueError("Posterior.to_arviz: at is Curves; ArviZ needs one set of points for all curves.")
         if draws is not None:
             return super().to_arviz(at, draws=draws, random_state=random_state)
-        points = as_points(at, self._space.scaling.d_x, name="Posterior.to_arviz: at")
+        points = one_grid(at, self._space.scaling.d_x, "Posterior.to_arviz")
         functions = np.stack(self._per_curve(points, lambda i, there: self._draws(i, there)))
         chains = self._latent.chains
 

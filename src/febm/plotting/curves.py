@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from febm.checks import whole_number
 from febm.curves import Curves
 from febm.plotting.style import (
     MODEL,
@@ -89,8 +90,7 @@ def plot_samples_beside_data(
     marker_size
         The points of the data are marked where this is above zero; samples are functions and have none.
     """
-    if limit < 1:
-        raise ValueError(f"plot_samples_beside_data: limit is {limit}; draw at least one curve of each.")
+    limit = whole_number("plot_samples_beside_data: limit", limit)
     for curves in (data, samples):
         require_lines(curves, output, "plot_samples_beside_data")
     if axes is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
@@ -102,10 +103,11 @@ def _prior_of(model: Any) -> EnergyPrior | TiltedPrior:
 
 
 def _checked(directions: Any, dim: int) -> tuple[int, int]:
-    chosen = tuple(directions)
+    chosen = tuple(directions) if isinstance(directions, Sequence | np.ndarray) else ()
     if dim < 2:
         raise ValueError(f"plot_energy: the latent has {count(dim, 'coordinate')}, and the picture needs two.")
-    if len(chosen) != 2 or chosen[0] == chosen[1] or not all(0 <= each < dim for each in chosen):
+    there = all(isinstance(each, int | np.integer) and 0 <= each < dim for each in chosen)
+    if len(chosen) != 2 or chosen[0] == chosen[1] or not there:
         raise ValueError(
             f"plot_energy: directions is {directions!r}; give two different coordinates from 0 to {dim - 1}."
         )

@@ -48,7 +48,7 @@ def plot_calibration(
     Parameters
     ----------
     calibration
-        What `febm.evaluation.calibration` gave, or several by name.
+        What `febm.evaluation.check_calibration` gave, or several by name.
     simultaneous
         Whether the coverage of whole curves by simultaneous bands is drawn too.
     axes
@@ -56,10 +56,11 @@ def plot_calibration(
     label
         What the legend calls a single calibration.
     """
+    named = list(_by_name(calibration, label or "at single points", "coverage", "plot_calibration"))
     axes = axes_or_current(axes)
     axes.plot([0, 1], [0, 1], "-", color=PALE, linewidth=1, zorder=1, label="honest")
     styles = series()
-    for name, each in _by_name(calibration, label or "at single points", "plot_calibration"):
+    for name, each in named:
         _draw_coverage(axes, each.coverage, name, next(styles))
         if simultaneous:
             # A single calibration has names to spare; of several, each has its name twice.
@@ -87,7 +88,7 @@ def plot_pit(calibration: Calibration, *, bins: int = 10, axes: Axes | None = No
     Parameters
     ----------
     calibration
-        What `febm.evaluation.calibration` gave.
+        What `febm.evaluation.check_calibration` gave.
     bins
         Number of bars.
     axes
@@ -98,6 +99,9 @@ def plot_pit(calibration: Calibration, *, bins: int = 10, axes: Axes | None = No
     from scipy.stats import binom
 
     bins = whole_number("plot_pit: bins", bins, least=2)
+    if isinstance(calibration, Mapping):
+        raise TypeError("plot_pit: bars of several calibrations hide each other; draw each into axes of its own.")
+    _require_calibration(calibration, "pit", "plot_pit")
     values = np.asarray(calibration.pit, dtype=float)
     outside = int(np.sum(~((values >= 0) & (values <= 1))))
     if outside or not values.size:
@@ -138,15 +142,14 @@ def plot_predictive_cdf(
     Parameters
     ----------
     calibration
-        What `febm.evaluation.calibration` gave, or several by name, of the same observations.
+        What `febm.evaluation.check_calibration` gave, or several by name, of the same observations.
     axes
         Where to draw; None: the current axes of pyplot.
     label
         What the legend calls a single calibration.
     """
-    tables = [
-        (name, each.predictive_cdf) for name, each in _by_name(calibration, label or "predicted", "plot_predictive_cdf")
-    ]
+    named = _by_name(calibration, label or "predicted", "predictive_cdf", "plot_predictive_cdf")
+    tables = [(name, each.predictive_cdf) for name, each in named]
     first_name, first = tables[0]
     for name, table in tables[1:]:
         there = np.interp(first["value"], table["value"], table["observed"])
@@ -182,6 +185,8 @@ def plot_embedding(
     labels
         What the legend calls data and samples.
     """
+    if not all(hasattr(embedding, name) for name in ("data", "samples", "explained")):
+        raise TypeError(f"plot_embedding: {type(embedding).__name__} is no embedding; give what `embed` gave.")
     axes = axes_or_current(axes)
     axes.plot(*embedding.samples.T, "^", color=MODEL, alpha=0.6, markersize=5, markeredgewidth=0, label=labels[1])
     axes.plot(
@@ -260,10 +265,13 @@ def _draw_coverage(axes: Axes, table: pd.DataFrame, label: str, style: Series) -
     )
 
 
-def _by_name(calibration: Any, label: str, owner: str) -> Iterator[tuple[str, Any]]:
-    """Calibrations and what they are called; a single one is called `label`."""
+def _by_name(calibration: Any, label: str, needed: str, owner: str) -> Iterator[tuple[str, Any]]:
+    """Calibrations, all of which have what is `needed`, and what they are called; a single one is called `label`."""
     if not isinstance(calibration, Mapping):
+        _require_calibration(calibration, needed, owner)
         return iter([(label, calibration)])
+    for each in calibration.values():
+        _require_calibration(each, needed, owner)
     if not calibration:
         raise ValueError(f"{owner}: there is no calibration to draw; give at least one.")
     if len(calibration) > len(SERIES):
@@ -271,6 +279,14 @@ def _by_name(calibration: Any, label: str, owner: str) -> Iterator[tuple[str, An
             f"{owner}: {len(calibration)} calibrations cannot be told apart in one picture; draw at most {len(SERIES)}."
         )
     return iter(calibration.items())
+
+
+def _require_calibration(calibration: Any, needed: str, owner: str) -> None:
+    if not hasattr(calibration, needed):
+        raise TypeError(
+            f"{owner}: {type(calibration).__name__} is no calibration; give what `febm.evaluation.check_calibration` "
+            "gave."
+        )
 
 
 def _percent(share: float) -> str:

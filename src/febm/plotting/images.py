@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,6 +67,7 @@ def plot_images(
     curves = as_curves(curves, "plot_images: curves")
     for name, value in (("limit", limit), ("columns", 1 if columns is None else columns)):
         whole_number(f"plot_images: {name}", value)
+    shape = None if shape is None else _rows_and_columns(shape)
     # The grid is that of all curves: an image that misses a row keeps its place for it.
     chosen = _outputs(curves, output)
     shown = min(limit, len(curves))
@@ -108,6 +110,15 @@ def grid_shape(points: Float[np.ndarray, "points 2"]) -> tuple[int, int] | None:
     return (rows, columns) if rows * columns == len(points) else None
 
 
+def _rows_and_columns(shape: Any) -> tuple[int, int]:
+    sides = tuple(shape) if isinstance(shape, Sequence | np.ndarray) and not isinstance(shape, str) else ()
+    if len(sides) != 2 or not all(isinstance(side, int | np.integer) and side > 0 for side in sides):
+        raise ValueError(
+            f"plot_images: shape is {shape!r}; give the numbers of rows and columns of an image, such as (28, 28)."
+        )
+    return int(sides[0]), int(sides[1])
+
+
 def _outputs(curves: Curves, output: int | None) -> list[int]:
     if output is not None:
         require_output(output, curves.d_y, "plot_images")
@@ -140,7 +151,7 @@ def _as_images(curves: Curves, shape: tuple[int, int] | None) -> Float[np.ndarra
             f"plot_images: the {len(points):,} points of the curves do not fill a grid of rows and columns; "
             "use scatter=True, or sample the functions at the points of a grid."
         )
-    if shape is not None and tuple(shape) != found:
+    if shape is not None and shape != found:
         raise ValueError(f"plot_images: shape is {shape!r}, but the curves have a grid of {found[0]} × {found[1]}.")
     images = np.full((len(curves), *found, curves.d_y), np.nan)
     images[:, row, column] = values

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from febm.curves import Curves, as_points
+from febm.checks import as_points, count, share, whole_number
+from febm.curves import Curves
 from febm.models.base import Posterior
 from febm.plotting.curves import plot_curves
 from febm.plotting.style import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BANDS = ("pointwise", "simultaneous")
+NEEDED = ("interval", "sample")  # what a posterior can do and a model or curves cannot
 
 
 def plot_posterior(
@@ -72,12 +74,24 @@ def plot_posterior(
     """
     if band not in BANDS:
         raise ValueError(f"plot_posterior: band is {band!r}; choose 'pointwise' or 'simultaneous'.")
+    if isinstance(posterior, type) or not all(callable(getattr(posterior, name, None)) for name in NEEDED):
+        raise TypeError(
+            f"plot_posterior: posterior must be what `condition(curves)` of a fitted model gave; got "
+            f"{posterior.__name__ if isinstance(posterior, type) else type(posterior).__name__}."
+        )
+    if isinstance(at, Curves):
+        raise TypeError("plot_posterior: `at` is Curves; give the points (m,) at which the band and draws are drawn.")
+    level = share("plot_posterior: level", level)
+    draws = whole_number("plot_posterior: draws", draws, least=0)
     if np.ndim(at) == 2 and np.shape(at)[1] == 2:
         raise ValueError(
             "plot_posterior: `at` has two inputs, and only one can be drawn as a line; give plot_images the curves "
             "of posterior.sample(n, at)."
         )
     require_curve(curve, len(posterior), "plot_posterior")
+    for name, given in (("context", context), ("truth", truth)):
+        if given is not None:
+            _require_same_curves(given, output, len(posterior), name)
     points = np.sort(as_points(at, 1, "plot_posterior: at"), axis=0)
     lower, upper = _band(posterior, points, level, band, random_state)
     require_output(output, lower.shape[-1], "plot_posterior")
@@ -104,11 +118,9 @@ def plot_posterior(
             label="draws given the points",
         )
     if truth is not None:
-        require_lines(truth, output, "plot_posterior: truth")
         x, y = from_left_to_right(truth[curve], output).T
         axes.plot(x, y, "--", color=TRUTH, linewidth=1.6, dash_capstyle="round", label="true curve")
     if context is not None:
-        require_lines(context, output, "plot_posterior: context")
         x, y = from_left_to_right(context[curve], output).T
         # The white edge keeps points apart from each other and from the lines under them.
         axes.plot(
@@ -124,6 +136,15 @@ def plot_posterior(
         )
     tidy(axes)
     return axes
+
+
+def _require_same_curves(curves: Any, output: int, total: int, name: str) -> None:
+    require_lines(curves, output, f"plot_posterior: {name}")
+    if len(curves) != total:
+        raise ValueError(
+            f"plot_posterior: {name} has {count(len(curves), 'curve')}, but the posterior is of {total}; give the "
+            "curves that were conditioned on, in the same order."
+        )
 
 
 def _band(

@@ -104,7 +104,12 @@ def legend_above_data(axes: Axes, *, handles: Sequence[Artist] | None = None, co
 
 
 def require_lines(curves: Curves, output: int, owner: str) -> None:
-    """Refuse curves that are no lines: several inputs, or an output that is not there."""
+    """Refuse what is no lines: no curves at all, several inputs, or an output that is not there."""
+    if not isinstance(curves, Curves):
+        raise TypeError(
+            f"{owner}: curves must be Curves, which say at which points they were observed; got "
+            f"{type(curves).__name__}. An array whose rows are curves goes through Curves.from_grid(x, array)."
+        )
     if curves.d_x != 1:
         images = " Curves on a grid of two inputs are pictures: use plot_images." if curves.d_x == 2 else ""
         raise ValueError(

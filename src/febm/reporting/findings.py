@@ -53,7 +53,7 @@ DRAWS_GOOD = 400
 DRAWS_FAIR = 100
 # The gap between short and long chains has one p-value a chain; a faultless pair of them is called different in 2 %.
 GAP_LEVEL = 0.01
-# Posterior means moved by ten times the work, in standard deviations: 512 draws on either side give 0.06 by chance.
+# Posterior means moved by ten times the work, in standard deviations: what 512 draws give by chance is taken off.
 GAP_SMALL = 0.15
 # A move of half a standard deviation changes what an interval says.
 GAP_LARGE = 0.5
