@@ -465,7 +465,7 @@ class TestCommonPoints:
         np.testing.assert_array_equal(as_curves(np.ones((4, 3)), like=like).common_points, like.common_points)
 
     def test_an_array_of_another_width_is_refused(self):
-        with pytest.raises(ValueError, match="array of 4 columns.*grid of 3 points"):
+        with pytest.raises(ValueError, match=r"array of 4 columns.*grid of 3 points"):
             as_curves(np.ones((2, 4)), like=Curves.from_grid([0.0, 0.5, 1.0], np.ones((2, 3))))
 
     def test_an_array_beside_ragged_curves_is_refused(self):

@@ -339,7 +339,7 @@ class TestBadInput:
             quick.sample(n)
 
     def test_array_of_another_width_than_the_grid(self, quick):
-        with pytest.raises(ValueError, match="array of 5 columns.*a grid of 12 points"):
+        with pytest.raises(ValueError, match=r"array of 5 columns.*a grid of 12 points"):
             quick.condition(np.zeros((2, 5)))
 
     def test_points_for_another_number_of_curves(self, quick):
