@@ -6,14 +6,40 @@ import numpy as np
 
 import febm
 from febm.inference import Effort
+from febm.models.feature_process import FeatureTraining
+from febm.models.settings import Networks
+from febm.neural_process_networks import Architecture
 from febm.tilting import TiltTraining
+from febm.training import Optimisation
 
 QUICK = dict(random_state=0, progress=False)
+BRIEF = Optimisation(epochs=200, batch_size=64, patience=50)
+SMALL = FeatureTraining(width=32, waves=4, optimisation=BRIEF)
 
 MODELS = {
     "FEBM": lambda: febm.FEBM(**QUICK, tilt=TiltTraining(steps=20, width=16), effort=Effort(draws=128, proposals=512)),
     "FPCA": lambda: febm.FPCA(**QUICK),
+    "GaussianProcess": lambda: febm.GaussianProcess(**QUICK),
+    "EBP": lambda: febm.EBP(**QUICK, features=16, training=SMALL),
+    "VIP": lambda: febm.VIP(**QUICK, functions=48, latent_dim=4, training=SMALL),
+    "PiVAE": lambda: febm.PiVAE(
+        **QUICK,
+        networks=Networks(width=16, depth=1),
+        optimisation=Optimisation(epochs=60, batch_size=16),
+        effort=Effort(draws=128, particles=128),
+    ),
+    "NeuralProcess": lambda: febm.NeuralProcess(
+        **QUICK,
+        latent_dim=4,
+        architecture=Architecture(width=32, depth=2),
+        samples=2,
+        optimisation=Optimisation(epochs=120, batch_size=16),
+        draws=128,
+        proposals=256,
+    ),
 }
+# Walked through the contract by `make test-all` only: they take a minute or more each.
+LENGTHY = ("VIP", "PiVAE", "NeuralProcess")
 
 
 def waves(count=60, points=15, seed=0, noise=0.05):
@@ -41,7 +67,7 @@ def pairs(count=60, seed=2):
     return febm.Curves.from_grid(np.linspace(0, 2, 15), values)
 
 
-def surfaces(count=60, seed=3):
+def surfaces(count=30, seed=3):
     """Functions of two inputs at scattered points of their own."""
     rng = np.random.default_rng(seed)
     xs = [rng.uniform(size=(25, 2)) for _ in range(count)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from contract import MODELS, pairs, ragged, surfaces, waves
+from contract import LENGTHY, MODELS, pairs, ragged, surfaces, waves
 from sklearn.base import clone
 
 import febm
@@ -10,7 +10,10 @@ import febm
 AT = np.linspace(0, 2, 9)
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.slow if name in LENGTHY else ()) for name in MODELS],
+)
 def make(request):
     return MODELS[request.param]
 

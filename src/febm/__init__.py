@@ -9,18 +9,23 @@ if TYPE_CHECKING:
     from febm.curves import Curves
     from febm.errors import FebmError, FormatError, NotFittedError
     from febm.evaluation.two_sample import two_sample_test
-    from febm.models import FEBM, FPCA, Posterior, Process
+    from febm.models import EBP, FEBM, FPCA, VIP, GaussianProcess, NeuralProcess, PiVAE, Posterior, Process
     from febm.reporting import report
     from febm.scaling import Scaling
     from febm.storage import load
 
 __all__ = [
+    "EBP",
     "FEBM",
     "FPCA",
+    "VIP",
     "Curves",
     "FebmError",
     "FormatError",
+    "GaussianProcess",
+    "NeuralProcess",
     "NotFittedError",
+    "PiVAE",
     "Posterior",
     "Process",
     "Scaling",
@@ -35,6 +40,11 @@ _HOMES = {
     "Curves": "febm.curves",
     "FEBM": "febm.models",
     "FPCA": "febm.models",
+    "PiVAE": "febm.models",
+    "NeuralProcess": "febm.models",
+    "GaussianProcess": "febm.models",
+    "VIP": "febm.models",
+    "EBP": "febm.models",
     "FebmError": "febm.errors",
     "FormatError": "febm.errors",
     "NotFittedError": "febm.errors",

@@ -1,0 +1,78 @@
+"""From latents to functions through a decoder f(x, z): values at any points, in the units of the data."""
+
+import warnings
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+from numpy import ndarray
+
+from febm.models.functions import DOMAIN_SLACK
+from febm.neural_process_networks import NeuralProcessNetwork, Predicted, map_in_chunks
+from febm.ragged import bucket
+from febm.scaling import Scaling
+
+# Latents decoded together: enough to keep the processor busy, few enough to need little memory.
+LATENTS_AT_ONCE = 64
+
+
+class DecoderSpace(NamedTuple):
+    """Everything between a latent and values in the units of the data."""
+
+    network: NeuralProcessNetwork
+    scaling: Scaling
+    domain: Float[ndarray, "2 inputs"]  # the corners of the box that the training points fill
+
+    def weights(self, latents: Float[ndarray, "draws latent"]) -> Float[ndarray, "draws latent"]:
+        """The latents themselves: the decoder has no weights between them and the function."""
+        return latents
+
+    def at(self, points: Float[ndarray, "points inputs"]) -> "EvaluatedDecoder":
+        """The space at some points, ready to turn latents into values there."""
+        lower, upper = self.domain
+        slack = DOMAIN_SLACK * (upper - lower)
+        outside = np.sum(np.any((points < lower - slack) | (points > upper + slack), axis=1))
+        if outside:
+            warnings.warn(
+                f"{outside} of {len(points)} points lie outside the domain of the training curves; "
+                "what the model says there is a continuation, and surer than it should be.",
+                stacklevel=4,
+            )
+        return EvaluatedDecoder(self, self.scaling.apply_points(points))
+
+    @property
+    def is_linear(self) -> bool:
+        """The mean function is not the function of the mean latent."""
+        return False
+
+
+class EvaluatedDecoder:
+    """Functions at fixed points."""
+
+    def __init__(self, space: DecoderSpace, scaled: Float[ndarray, "points inputs"]) -> None:
+        self._space = space
+        self._count = len(scaled)
+        # Few lengths ever occur, so that the decoder is compiled for few.
+        size = bucket(len(scaled), 8)
+        self._points = np.pad(scaled, ((0, size - len(scaled)), (0, 0)), mode="edge").astype(np.float32)
+
+    def values(
+        self, latents: Float[ndarray, "draws latent"], key: PRNGKeyArray | None = None, scaling: Scaling | None = None
+    ) -> Float[ndarray, "draws points outputs"]:
+        """Values in the units of the data, or of one curve's own `scaling`; a `key` adds observation noise."""
+        mean, scale = _decode(self._space.network, jnp.asarray(latents, jnp.float32), jnp.asarray(self._points))
+        functions = np.asarray(mean, dtype=float)[:, : self._count]
+        if key is not None:
+            noise = np.asarray(jax.random.normal(key, functions.shape))
+            functions = functions + np.asarray(scale)[:, : self._count] * noise
+        return (scaling or self._space.scaling).invert_values(functions)
+
+
+@eqx.filter_jit
+def _decode(
+    network: NeuralProcessNetwork, latents: Float[Array, "draws latent"], points: Float[Array, "points inputs"]
+) -> Predicted:
+    return map_in_chunks(lambda z: network.decode(z, points), (latents,), LATENTS_AT_ONCE)

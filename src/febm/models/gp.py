@@ -1,0 +1,184 @@
+"""The Gaussian process: one mean function and one kernel for all curves, and closed forms for everything else.
+
+    f ~ GP(m, k),    y = f(x) + ε,    ε ~ N(0, σ²)
+
+The hyper-parameters of k, and σ², maximise the marginal likelihood of all curves, Σ_i log N(y_i; m(x_i), K_i + σ²I).
+"""
+
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import PRNGKeyArray
+from tinygp.kernels import Kernel
+
+from febm.basis import Empirical
+from febm.checks import whole_number
+from febm.curves import Curves
+from febm.kernels import Constant, Matern52, kernel_from_name
+from febm.models.gp_field import Evaluated, GaussianField, MeanFunction, build_field
+from febm.models.gp_fit import fit_free, fit_named
+from febm.models.gp_posterior import GaussianPosterior
+from febm.models.scaled import ScaledProcess
+from febm.models.settings import PAPER, check_choice
+from febm.progress import Progress
+from febm.randomness import RandomState, as_key, numpy_generator
+from febm.scaling import Scaling
+
+MEANS = ("smooth", "constant", "zero")
+DATASETS = ("quadratic", "melbourne", "stocks", "gridwatch")
+VARIANCES = ("curves", "likelihood")
+
+
+class GaussianProcess(ScaledProcess):
+    """Gaussian-process regression of many curves at once: mean, kernel and noise are shared, posteriors are exact.
+
+    Several outputs are independent and share the kernel.
+
+    Parameters
+    ----------
+    kernel
+        A name such as "matern52": that kernel, beside a level that each curve has for itself; or a kernel in the units
+        of the scaled inputs, where the search for its hyper-parameters starts.
+    variance
+        Of a kernel given by name. "curves": the variance that the curves have about their mean, so that samples are as
+        wide as the curves; "likelihood": fitted with the rest, which predicts better where curves are much smoother
+        than the kernel, but may give samples that are much wider than the curves.
+    mean
+        "smooth": a mean function, estimated from all curves; "constant": one number for each output; "zero": none, in
+        scaled units.
+    noise
+        The noise variance in scaled units, held fixed; None: fitted.
+    scaling
+        "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
+    random_state
+        None, an integer or a JAX key.
+    progress
+        True for a bar, False for silence, or a `Progress`.
+
+    Attributes
+    ----------
+    field_ : GaussianField
+        Mean, kernel and noise, in scaled units; also as `kernel_` and `noise_variance_`.
+    history_ : DataFrame
+        The log likelihood per value that the search reached.
+    """
+
+    field_: GaussianField
+    history_: pd.DataFrame
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Kernel = "matern52",
+        variance: Literal["curves", "likelihood"] = "curves",
+        mean: Literal["smooth", "constant", "zero"] = "smooth",
+        noise: float | None = None,
+        scaling: str | Scaling = "standard",
+        random_state: RandomState = None,
+        progress: bool | Progress = True,
+    ) -> None:
+        self.kernel = kernel
+        self.variance = variance
+        self.mean = mean
+        self.noise = noise
+        self.scaling = scaling
+        self.random_state = random_state
+        self.progress = progress
+
+    @classmethod
+    def paper(
+        cls,
+        dataset: Literal["quadratic", "melbourne", "stocks", "gridwatch"],
+        *,
+        random_state: RandomState = None,
+        progress: bool | Progress = True,
+    ) -> "GaussianProcess":
+        """The baseline of the paper: the Matérn kernel of F-EBM by marginal likelihood, about a constant."""
+        check_choice("GaussianProcess.paper", "dataset", dataset, DATASETS)
+        scaling = PAPER[dataset]["scaling"]
+        kernel = Constant(1.0) * Matern52(0.2)
+        return cls(kernel=kernel, mean="constant", scaling=scaling, random_state=random_state, progress=progress)
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The fitted kernel, in scaled units."""
+        return self.field_.kernel
+
+    @property
+    def noise_variance_(self) -> float:
+        """The noise variance, in scaled units."""
+        return self.field_.noise_variance
+
+    def sample(self, n: int, at: Any = None, *, noise: bool = False, random_state: RandomState = None) -> Curves:
+        """Draw `n` new functions at the points `at` (by default those of the training curves).
+
+        The same `random_state` gives the same functions whatever `at` is. Farther from the domain of the training
+        curves than it is wide, values at different points are drawn independently.
+        """
+        self._require_fitted("sample")
+        n = whole_number(f"{type(self).__name__}.sample: n", n)
+        points = self._points(at, n, "sample")
+        function_key, noise_key = jax.random.split(as_key(random_state))
+        draws = self.field_.draw(n, function_key)
+        generator = numpy_generator(noise_key)
+
+        def values(x: np.ndarray, there: Evaluated, chosen: slice) -> np.ndarray:
+            drawn = draws.values(there, chosen) + self.field_.mean(x)
+            if noise:
+                drawn += np.sqrt(self.field_.noise_variance) * generator.standard_normal(drawn.shape)
+            return self.scaling_.invert_values(drawn)
+
+        if not isinstance(points, list):
+            x = self.scaling_.apply_points(points)
+            return Curves.from_grid(points, values(x, self.field_.at(x), slice(None)))
+        scaled = [self.scaling_.apply_points(own) for own in points]
+        each = [values(x, self.field_.at(x), slice(i, i + 1))[0] for i, x in enumerate(scaled)]
+        return Curves.from_arrays(points, each)
+
+    def condition(self, curves: Any, *, random_state: RandomState = None) -> GaussianPosterior:
+        """The posterior of each of the partly observed curves; it is exact, so `random_state` changes nothing.
+
+        A plain array is read as one curve a row on the grid of the training curves, NaN where nothing was observed.
+        """
+        curves = self._context(curves)
+        return GaussianPosterior(self.field_, curves, self.scaling_.apply(curves), self.scaling_)
+
+    def _scaling(self, curves: Curves) -> Scaling:
+        check_choice("GaussianProcess", "mean", self.mean, MEANS)
+        check_choice("GaussianProcess", "variance", self.variance, VARIANCES)
+        if isinstance(self.kernel, str):
+            kernel_from_name(self.kernel)
+        elif not isinstance(self.kernel, Kernel):
+            raise TypeError(
+                f"GaussianProcess: kernel is {self.kernel!r}; give a name such as 'matern52', or a kernel of "
+                "febm.kernels."
+            )
+        if self.mean == "smooth" and len(curves) < 2:
+            raise ValueError(
+                "GaussianProcess.fit: mean='smooth' is estimated from at least 2 curves; got 1. "
+                "Use mean='constant' for a single curve."
+            )
+        return super()._scaling(curves)
+
+    def _learn(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> None:
+        mean_key, kernel_key = jax.random.split(key)
+        mean = MeanFunction(np.zeros(curves.d_y))
+        centred = curves
+        if self.mean == "smooth":
+            mean = MeanFunction(mean.constant, Empirical().fit(curves, key=mean_key))
+            # Residuals about the mean of n curves have n − 1 of n parts of the variance.
+            growth = np.sqrt(len(curves) / (len(curves) - 1))
+            centred = curves.replace(y=growth * (curves.y - mean(curves.x)))
+        about = "constant" if self.mean == "constant" else "zero"
+        if isinstance(self.kernel, str):
+            free = self.variance == "likelihood"
+            found = fit_named(self.kernel, centred, noise=self.noise, mean=about, free_variance=free, key=kernel_key)
+        else:
+            found = fit_free(self.kernel, centred, noise=self.noise, mean=about, key=kernel_key)
+        if self.mean == "constant":
+            mean = MeanFunction(found.mean)
+        self.field_ = build_field(found.kernel, found.noise_variance, mean, curves)
+        noise = float(np.sqrt(found.noise_variance))
+        self.history_ = pd.DataFrame([{"epoch": 0, "log_likelihood": found.log_likelihood, "noise": noise}])

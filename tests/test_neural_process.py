@@ -1,0 +1,213 @@
+"""The neural process: right where the answer is known, indifferent to what is masked, trained by the one loop."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import febm
+from febm.models.neural_process import NeuralProcess
+from febm.neural_process_networks import Architecture, NeuralProcessNetwork, Pairs, as_pairs
+from febm.neural_process_training import ContextBound
+from febm.training import Optimisation
+
+pytestmark = pytest.mark.slow  # fits networks again and again; `make test-all` runs it
+
+NOISE = 0.05
+SMALL = dict(
+    latent_dim=3,
+    architecture=Architecture(width=32, depth=2, frequencies=0, noise="constant"),
+    random_state=0,
+    progress=False,
+)
+
+
+def lines(count, seed, points=10):
+    """y = a·x + b + noise with normal a and b, each curve at points of its own in [−1, 1]."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, size=(count, points))
+    slope, intercept = rng.normal(size=(2, count, 1))
+    return febm.Curves.from_arrays(list(x), list(slope * x + intercept + NOISE * rng.normal(size=x.shape)))
+
+
+def exact_log_density(curves):
+    """log p(y | x) of every curve of `lines`."""
+    found = []
+    for curve in curves:
+        features = np.concatenate([curve.x, np.ones_like(curve.x)], axis=1)
+        covariance = features @ features.T + NOISE**2 * np.eye(len(features))
+        _, determinant = np.linalg.slogdet(2 * np.pi * covariance)
+        found.append(-0.5 * (determinant + curve.y[:, 0] @ np.linalg.solve(covariance, curve.y[:, 0])))
+    return np.array(found)
+
+
+def random_contexts(curves, seed):
+    """Contexts of 1 to 9 of the 10 points of each curve, and the other points."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 10, size=len(curves))
+    shown = (np.argsort(rng.uniform(size=(len(curves), 10)), axis=1) < sizes[:, None]).ravel()
+    return curves.select(shown), curves.select(~shown)
+
+
+def predictive_densities(model, curves):
+    """log p(targets | context) per target value: what the model says, and what is true."""
+    context, targets = random_contexts(curves, 3)
+    said = model.condition(context).log_density(targets)
+    true = exact_log_density(context.merge(targets)) - exact_log_density(context)
+    return said.sum() / len(targets.y), true.sum() / len(targets.y)
+
+
+@pytest.fixture(scope="module")
+def model():
+    optimisation = Optimisation(epochs=150, batch_size=16)
+    return NeuralProcess(**SMALL, optimisation=optimisation, samples=2).fit(lines(400, 0))
+
+
+@pytest.fixture(scope="module")
+def network():
+    return NeuralProcessNetwork(1, 2, 3, Architecture(width=16, depth=2), key=jax.random.key(0))
+
+
+@pytest.fixture
+def pairs():
+    rng = np.random.default_rng(0)
+    curves = febm.Curves.from_grid(np.linspace(0, 1, 8), rng.normal(size=(4, 8, 2)))
+    mask = jnp.asarray(rng.uniform(size=(4, 8, 2)) < 0.6)
+    whole = as_pairs(curves)
+    return Pairs(whole.x, whole.y, mask)
+
+
+class TestLines:
+    """Straight lines with normal slope and intercept, where every answer is known."""
+
+    def test_predictive_density_is_close_to_the_exact_one(self, model):
+        """The exact value is about 1.28 nats for each target value; a few seconds of training come within 20 %."""
+        said, true = predictive_densities(model, lines(60, 1))
+        assert said == pytest.approx(true, rel=0.2)
+
+    @pytest.mark.slow
+    def test_trained_to_the_end_it_is_within_5_percent(self):
+        """2,000 curves. The exact value is about 1.28 nats for each target value."""
+        optimisation = Optimisation(epochs=200, batch_size=32, patience=40)
+        model = NeuralProcess(**SMALL, optimisation=optimisation).fit(lines(2000, 0))
+        said, true = predictive_densities(model, lines(300, 1))
+        assert said == pytest.approx(true, rel=0.05)
+
+    def test_samples_without_context_have_the_spread_of_the_curves(self, model):
+        """Standard deviation √(1 + x²): 20 % either way, with a Monte Carlo error of 2.5 % from 800 samples."""
+        x = np.linspace(-1, 1, 9)
+        spread = model.sample(800, x, random_state=0).y.reshape(800, 9).std(axis=0)
+        np.testing.assert_allclose(spread, np.sqrt(1 + x**2), rtol=0.2)
+
+    def test_two_points_decide_a_line(self, model):
+        line = febm.Curves.from_arrays([[-0.8, 0.8]], [[1.0, -0.6]])
+        mean = model.condition(line).mean(np.linspace(-0.8, 0.8, 5))[0, :, 0]
+        np.testing.assert_allclose(mean, np.linspace(1.0, -0.6, 5), atol=3 * NOISE)
+
+    def test_the_noise_is_found_within_a_factor_of_two(self, model):
+        samples = model.sample(200, random_state=0), model.sample(200, random_state=0, noise=True)
+        assert NOISE / 2 < np.std(samples[1].y - samples[0].y) < 2 * NOISE
+
+    def test_weights_correct_what_the_encoder_says(self, model):
+        """Importance sampling predicts better than the encoder by itself."""
+        curves = lines(60, 2)
+        corrected, true = predictive_densities(model, curves)
+        amortised, _ = predictive_densities(_amortised(model), curves)
+        assert amortised < corrected < true + 0.05
+
+    def test_both_inferences_give_the_same_evidence(self, model):
+        """Of two points, where the encoder still proposes well: both are estimates of one integral."""
+        context = lines(20, 4, points=2)
+        first, second = (m.log_evidence(context) for m in (model, _amortised(model)))
+        np.testing.assert_allclose(np.median(first - second), 0.0, atol=0.1)
+
+
+class TestEncoder:
+    def test_the_order_of_the_context_does_not_matter(self, network, pairs):
+        order = np.random.default_rng(1).permutation(8)
+        shuffled = Pairs(pairs.x[:, order], pairs.y[:, order], pairs.mask[:, order])
+        first, second = (jax.vmap(network.encode)(given) for given in (pairs, shuffled))
+        np.testing.assert_allclose(first.mean, second.mean, atol=1e-5)
+        np.testing.assert_allclose(first.scale, second.scale, atol=1e-5)
+
+    def test_an_empty_context_gives_the_prior(self, network, pairs):
+        empty = network.encode(pairs[0].keep(jnp.zeros(8, bool)))
+        np.testing.assert_array_equal(empty.mean, 0.0)
+        np.testing.assert_array_equal(empty.scale, 1.0)
+
+    def test_padding_does_not_matter(self, network, pairs):
+        longer = jax.tree.map(lambda part: jnp.pad(part, ((0, 0), (0, 8), (0, 0))), pairs)
+        first, second = (jax.vmap(network.encode)(given) for given in (pairs, longer))
+        np.testing.assert_allclose(first.mean, second.mean, atol=1e-5)
+
+    @pytest.mark.parametrize("anything", [1e6, np.nan])
+    def test_masked_values_never_matter(self, network, pairs, anything):
+        """Neither to the loss nor to its gradient, nor to the held-out score."""
+        objective = ContextBound(samples=2)
+        other = Pairs(pairs.x, jnp.where(pairs.mask, pairs.y, anything), pairs.mask)
+
+        def found(given):
+            value, gradient = jax.value_and_grad(lambda noise: _loss(objective, network, noise, given))(network.noise)
+            return value, gradient, objective.score(network, given, jax.random.key(2))
+
+        for first, second in zip(found(pairs), found(other), strict=True):
+            np.testing.assert_array_equal(first, second)
+
+
+class TestTraining:
+    def test_the_score_on_held_out_curves_stops_it(self):
+        optimisation = Optimisation(epochs=50, patience=1)
+        model = NeuralProcess(**SMALL, optimisation=optimisation).fit(lines(10, 0))
+        history = model.history_
+        assert len(history) < 51
+        assert history.score.idxmax() == len(history) - 2
+
+    def test_it_can_be_taken_up_from_a_checkpoint(self, tmp_path):
+        def fitted(epochs, **settings):
+            optimisation = Optimisation(epochs=epochs, batch_size=16)
+            return NeuralProcess(**SMALL, optimisation=optimisation, **settings).fit(lines(30, 0))
+
+        file = str(tmp_path / "training")
+        fitted(2, checkpoint=file)
+        taken_up, at_once = fitted(4, checkpoint=file), fitted(4)
+        assert len(taken_up.history_) == 5
+        assert taken_up.sample(2, random_state=0) == at_once.sample(2, random_state=0)
+
+
+class TestSettings:
+    @pytest.mark.parametrize("dataset", ["quadratic", "melbourne", "stocks", "gridwatch"])
+    def test_the_papers_settings(self, dataset):
+        model = NeuralProcess.paper(dataset)
+        architecture = model.architecture
+        assert (model.latent_dim, architecture.representation, architecture.width, architecture.depth) == (512,) * 3 + (
+            3,
+        )
+        assert (architecture.smallest_noise, architecture.noise_slope) == (0.1, 0.9)
+        assert model.optimisation.epochs == 1000
+
+    @pytest.mark.parametrize(
+        ("setting", "message"),
+        [
+            (dict(inference="exact"), "choose one of 'importance', 'amortised'"),
+            (dict(latent_dim=0), "latent_dim is 0; give a whole number"),
+            (dict(empty=1.5), "empty is 1.5; give a share"),
+            (dict(architecture=Architecture(noise="none")), "choose one of 'constant', 'network'"),
+        ],
+    )
+    def test_bad_ones_are_refused_before_anything_is_learned(self, setting, message):
+        with pytest.raises(ValueError, match=message):
+            NeuralProcess(progress=False, **setting).fit(lines(10, 0))
+
+
+def _amortised(model):
+    """The same fitted model with the encoder's posteriors."""
+    other = NeuralProcess(**{**model.get_params(), "inference": "amortised"})
+    for name, value in vars(model).items():
+        if name.endswith("_"):
+            setattr(other, name, value)
+    return other
+
+
+def _loss(objective, network, noise, pairs):
+    return objective.loss(eqx.tree_at(lambda tree: tree.noise, network, noise), pairs, jax.random.key(1))[0]
