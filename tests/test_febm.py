@@ -190,6 +190,7 @@ def test_several_outputs_with_missing_values():
     assert np.sqrt(np.mean((mean - both[:5])[..., 1] ** 2)) < 0.3 * both[..., 1].std()
 
 
+@pytest.mark.slow  # the contract has surfaces too
 def test_surfaces_on_two_inputs():
     rng = np.random.default_rng(4)
     xs = [rng.uniform(size=(30, 2)) for _ in range(40)]
@@ -198,7 +199,14 @@ def test_surfaces_on_two_inputs():
     assert model.sample(2, at=rng.uniform(size=(8, 2))).y.shape == (16, 1)
 
 
-@pytest.mark.parametrize("likelihood", ["poisson", "bernoulli", "continuous_bernoulli", "student_t"])
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        "poisson",
+        "continuous_bernoulli",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("bernoulli", "student_t")),
+    ],
+)
 def test_other_likelihoods_train_by_chains_and_stay_in_their_support(likelihood):
     rng = np.random.default_rng(5)
     x, values = waves(30).to_grid()

@@ -97,7 +97,7 @@ def test_normaliser_of_a_tilted_prior_is_found_by_tempering():
     np.testing.assert_allclose(found, prior.log_normaliser, atol=0.1)
 
 
-@pytest.mark.parametrize("steps", [50, 500])
+@pytest.mark.parametrize("steps", [50, pytest.param(500, marks=pytest.mark.slow)])
 def test_prior_draws_have_the_tilted_moments_however_long_the_chain(steps):
     """4,000 draws: six moments within 5 standard errors, wrong 1 time in 300,000."""
     draws, _ = draw_prior(tilted_prior(), 4000, steps=steps, key=jax.random.key(2))
