@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from febm import samplers
-from febm.inference import Effort, LatentPosterior, Method, _collect, _convergence, infer
+from febm.inference import Effort, LatentPosterior, Method, collect, convergence, infer
 from febm.langevin import Affine, Chain
 from febm.latent import LatentModel
 from febm.observations import Observations
@@ -50,9 +50,9 @@ def infer_encoded(
         blocks.append(jax.tree.map(lambda array, count=last - first: np.asarray(array)[:count], found))
     joined = jax.tree.map(lambda *arrays: np.concatenate(arrays), *blocks)
     if method != "smc":
-        diagnostics = {"acceptance": joined.acceptance, **_convergence(joined.draws)}
+        diagnostics = {"acceptance": joined.acceptance, **convergence(joined.draws)}
         draws = joined.draws.reshape(len(observed), -1, encoder.latent_dim)
-        return _collect(draws, None, diagnostics)._replace(chains=effort.chains)
+        return collect(draws, None, diagnostics)._replace(chains=effort.chains)
     unfinished = int(np.sum(joined.temperature < 1))
     if unfinished:
         warnings.warn(
@@ -61,7 +61,7 @@ def infer_encoded(
             stacklevel=3,
         )
     diagnostics = {name: getattr(joined, name) for name in ("acceptance", "rungs", "temperature")}
-    return _collect(joined.draws, joined.log_constant.astype(float), diagnostics)
+    return collect(joined.draws, joined.log_constant.astype(float), diagnostics)
 
 
 @eqx.filter_jit

@@ -98,15 +98,15 @@ def infer(
             "rungs": particles.rungs,
             "temperature": particles.temperature,
         }
-        return _collect(particles.draws, log_evidence, diagnostics)
+        return collect(particles.draws, log_evidence, diagnostics)
     if method == "langevin":
         objective = Contrastive(posterior=chain, prior=chain, precondition=precondition)
         draws, acceptance = _langevin(objective, model, single, effort, key)
-        return _collect(draws, None, {"acceptance": acceptance})
+        return collect(draws, None, {"acceptance": acceptance})
     sampled = _chains(model, single, effort, keys, method)
-    diagnostics = {"acceptance": sampled.acceptance, **_convergence(sampled.draws)}
+    diagnostics = {"acceptance": sampled.acceptance, **convergence(sampled.draws)}
     draws = sampled.draws.reshape(len(observed), -1, sampled.draws.shape[-1])
-    return _collect(draws, None, diagnostics)._replace(chains=effort.chains)
+    return collect(draws, None, diagnostics)._replace(chains=effort.chains)
 
 
 def settle(method: Method, model: LatentModel) -> Method:
@@ -281,7 +281,9 @@ def _chains(
 
 
 @eqx.filter_jit
-def _convergence(draws: Float[Array, "curves chains draws latent"]) -> dict[str, Float[Array, " curves"]]:
+def convergence(draws: Float[Array, "curves chains draws latent"]) -> dict[str, Float[Array, " curves"]]:
+    """The worst R-hat and effective sample sizes over the latents of each curve."""
+
     def worst(statistic, reduce):
         return jax.vmap(lambda curve: reduce(statistic(curve, chain_axis=0, sample_axis=1)))(draws)
 
@@ -318,11 +320,12 @@ def _systematic(weights: Float[ndarray, "curves proposals"], draws: int, generat
     return generator.permuted(np.minimum(chosen, weights.shape[1] - 1), axis=1)
 
 
-def _collect(
+def collect(
     draws: Float[Array, "curves draws latent"],
     log_evidence: Float[ndarray, " curves"] | None,
     diagnostics: dict[str, Float[Array, " curves"]],
 ) -> LatentPosterior:
+    """Draws of a sampler, on the host, as the posterior they stand for."""
     latents = np.asarray(draws, dtype=float)
     values = {name: np.asarray(value, dtype=float) for name, value in diagnostics.items()}
     return LatentPosterior(latents, latents.mean(axis=1), log_evidence, values)

@@ -61,8 +61,7 @@ class Posterior(abc.ABC):
 
     def to_arviz(self, at: Any, *, draws: int = 512, random_state: RandomState = None) -> "DataTree":
         """Functions at the points `at` as ArviZ takes them: `f` with dimensions chain, draw, curve, point, output."""
-        if isinstance(at, Curves):
-            one_grid(at, at.d_x, "Posterior.to_arviz")
+        refuse_own_points(at, "Posterior.to_arviz")
         drawn = self.sample(draws, at, random_state=random_state)
         points = drawn[0].x
         values = drawn.y.reshape(len(self), draws, len(points), drawn.d_y)
@@ -113,10 +112,15 @@ class Process(BaseEstimator, abc.ABC):
         """Whether `fit` has been called."""
 
 
-def one_grid(at: Any, d_x: int, owner: str) -> np.ndarray:
-    """The points `(m, d_x)` asked for, where all curves must have the same."""
+def refuse_own_points(at: Any, owner: str) -> None:
+    """Refuse points of each curve where all must have the same."""
     if isinstance(at, Curves):
         raise ValueError(f"{owner}: `at` is Curves, with points of each; here all curves need one set of points.")
+
+
+def one_grid(at: Any, d_x: int, owner: str) -> np.ndarray:
+    """The points `(m, d_x)` asked for, where all curves must have the same."""
+    refuse_own_points(at, owner)
     return as_points(at, d_x, name=f"{owner}: at")
 
 

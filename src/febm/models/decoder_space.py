@@ -1,6 +1,5 @@
 """From latents to functions through a decoder f(x, z): values at any points, in the units of the data."""
 
-import warnings
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy import ndarray
 
-from febm.models.functions import DOMAIN_SLACK
+from febm.models.functions import warn_outside
 from febm.neural_process_networks import NeuralProcessNetwork, Predicted, map_in_chunks
 from febm.ragged import bucket
 from febm.scaling import Scaling
@@ -32,15 +31,7 @@ class DecoderSpace(NamedTuple):
 
     def at(self, points: Float[ndarray, "points inputs"]) -> "EvaluatedDecoder":
         """The space at some points, ready to turn latents into values there."""
-        lower, upper = self.domain
-        slack = DOMAIN_SLACK * (upper - lower)
-        outside = np.sum(np.any((points < lower - slack) | (points > upper + slack), axis=1))
-        if outside:
-            warnings.warn(
-                f"{outside} of {len(points)} points lie outside the domain of the training curves; "
-                "what the model says there is a continuation, and surer than it should be.",
-                stacklevel=4,
-            )
+        warn_outside(points, self.domain)
         return EvaluatedDecoder(self, self.scaling.apply_points(points))
 
     @property

@@ -20,7 +20,7 @@ from febm.curves import Curves
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.basis_process import BasisProcess
-from febm.models.recipes import Fitted
+from febm.models.recipes import Fitted, held_out_parts
 from febm.networks import LinearGenerator
 from febm.priors import GaussianPrior
 from febm.progress import Progress
@@ -87,7 +87,7 @@ class LearnedFeatureProcess(BasisProcess):
             raise ValueError(f"{name}: validation is {self.validation}; give a share between 0 and 1, such as 0.2.")
         split_key, start_key, train_key = jax.random.split(key, 3)
         located = locate(curves)
-        held_out = _held_out(name, len(curves), self.validation, split_key)
+        held_out, *_ = held_out_parts(len(curves), self.validation, split_key)
         trained = train(
             MarginalLikelihood(),
             FeatureProcess(self._start(curves, start_key), Gaussian(START_NOISE), self.training.smallest_noise),
@@ -192,11 +192,3 @@ class MarginalLikelihood(Objective):
 def _per_value(model: FeatureProcess, curves: LocatedCurves) -> Float[Array, ""]:
     copies = len(curves) if curves.alike else 1
     return jnp.sum(model.log_densities(curves)) / (copies * jnp.sum(curves.mask))
-
-
-def _held_out(owner: str, count: int, validation: float, key: PRNGKeyArray) -> Bool[np.ndarray, " curves"]:
-    """A mask of the curves that judge the others' fit."""
-    if count < 5:
-        raise ValueError(f"{owner}.fit: {count} curves are too few to learn a distribution from; give at least 5.")
-    order = np.asarray(jax.random.permutation(key, count))
-    return np.isin(np.arange(count), order[: min(max(1, round(validation * count)), count - 3)])

@@ -51,15 +51,7 @@ class FunctionSpace(NamedTuple):
 
     def at(self, points: Float[ndarray, "points inputs"]) -> "EvaluatedSpace":
         """The space at some points, ready to turn weights into values there."""
-        lower, upper = self.domain
-        slack = DOMAIN_SLACK * (upper - lower)
-        outside = np.sum(np.any((points < lower - slack) | (points > upper + slack), axis=1))
-        if outside:
-            warnings.warn(
-                f"{outside} of {len(points)} points lie outside the domain of the training curves; "
-                "what the model says there is a continuation, and surer than it should be.",
-                stacklevel=4,
-            )
+        warn_outside(points, self.domain)
         return EvaluatedSpace(self, self.scaling.apply_points(points))
 
     @property
@@ -148,7 +140,7 @@ class LatentFunctionPosterior(Posterior):
         available = self._latent.draws.shape[1]
         latents = self._latent.draws if n <= available else self._again(n).draws
         chosen = np.asarray(jax.random.permutation(choose_key, latents.shape[1])[:n])
-        ids = _pair_ids(self.ids, n)
+        ids = pair_ids(self.ids, n)
 
         def drawn(i: int, there: EvaluatedSpace) -> ndarray:
             key = jax.random.fold_in(noise_key, i) if noise else None
@@ -229,7 +221,20 @@ class LatentFunctionPosterior(Posterior):
         return np.stack(values)
 
 
-def _pair_ids(ids: pd.Index, draws: int) -> pd.MultiIndex:
+def warn_outside(points: Float[ndarray, "points inputs"], domain: Float[ndarray, "2 inputs"]) -> None:
+    """Warn of points beyond the box of the training points, at whoever asked a process or a posterior for them."""
+    lower, upper = domain
+    slack = DOMAIN_SLACK * (upper - lower)
+    outside = np.sum(np.any((points < lower - slack) | (points > upper + slack), axis=1))
+    if outside:
+        warnings.warn(
+            f"{outside} of {len(points)} points lie outside the domain of the training curves; "
+            "what the model says there is a continuation, and surer than it should be.",
+            stacklevel=5,
+        )
+
+
+def pair_ids(ids: pd.Index, draws: int) -> pd.MultiIndex:
     """(curve, draw) for every draw of every curve; the levels of ids that are tuples already are kept apart."""
     names = list(ids.names) if ids.nlevels > 1 else ["curve"]
     levels = [ids.get_level_values(level).repeat(draws) for level in range(ids.nlevels)]

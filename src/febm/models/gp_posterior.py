@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from febm.checks import share, whole_number
 from febm.curves import Curves
 from febm.models.base import Posterior, points_of
-from febm.models.functions import _pair_ids
+from febm.models.functions import pair_ids
 from febm.models.gp_field import GaussianField
 from febm.models.scaled import scale_alike
 from febm.quasiseparable import LONG_CURVE, as_quasiseparable, log_likelihoods
@@ -106,7 +106,7 @@ class GaussianPosterior(Posterior):
             if noise:
                 drawn += scale * numpy_generator(noise_key).standard_normal(drawn.shape)
             values.append(self._scalings[i].invert_values(drawn))
-        ids = _pair_ids(self.ids, n)
+        ids = pair_ids(self.ids, n)
         if isinstance(points, list):
             xs = [x for x in points for _ in range(n)]
             return Curves.from_arrays(xs, [draw for curve in values for draw in curve], ids=ids)

@@ -90,7 +90,7 @@ def fold_basis(basis: Basis, curves: Curves, validation: float, latent_dim: int 
     basis_key, split_key = jax.random.split(key)
     fitted = basis.fit(curves, key=basis_key)
     largest = min(latent_dim or fitted.rank, fitted.rank)
-    splits = _splits(len(curves), validation, split_key)
+    splits = held_out_parts(len(curves), validation, split_key)
     folds = [
         _fold(basis, curves, held_out, largest, jax.random.fold_in(basis_key, i)) for i, held_out in enumerate(splits)
     ]
@@ -102,7 +102,7 @@ def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progr
     basis_key, split_key, model_key, train_key, constant_key = jax.random.split(key, 5)
     linked = curves.replace(y=plan.likelihood.link(curves.y))
     basis = plan.basis.fit(linked, key=basis_key)
-    (held_out, *_) = _splits(len(curves), plan.validation, split_key)
+    (held_out, *_) = held_out_parts(len(curves), plan.validation, split_key)
     observed = observe(basis, curves).single_precision()
     model = _start(plan, basis, linked, model_key)
     objective = Contrastive(
@@ -196,7 +196,7 @@ def _search(plan: Plan, largest: int) -> BaseSearch:
     return BaseSearch(ranks, leading, components if plan.has_mixture else ())
 
 
-def _splits(count: int, validation: float, key: PRNGKeyArray) -> list[np.ndarray]:
+def held_out_parts(count: int, validation: float, key: PRNGKeyArray) -> list[np.ndarray]:
     """Masks of held-out curves: one of them for many curves, three disjoint ones for few."""
     if count < 5:
         raise ValueError(f"fit: {count} curves are too few to learn a distribution from; give at least 5.")

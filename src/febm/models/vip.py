@@ -63,9 +63,7 @@ class VIP(LearnedFeatureProcess):
 
     Notes
     -----
-    The implicit process is drawn from by default because its functions need not be Gaussian: a two-sample test of 50
-    against 50 pedestrian counts told its functions from the data in 14 % of trials, those of the Gaussian process in
-    39 %. On stock prices the two were nearly alike, 18 % and 12 %.
+    The implicit process is drawn from by default because its functions need not be Gaussian.
     """
 
     basis_: Learned
