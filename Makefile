@@ -10,9 +10,10 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 pyth
 	$$candidate -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo $$candidate; break; }; done)
 
-# One thread for each of the workers: NPROC is what JAX sizes its pool by, the others are NumPy's and SciPy's.
+# One thread for each of the workers: NPROC is what JAX sizes its pool by, the others are NumPy's and SciPy's. A file of
+# tests goes to one worker, which then compiles and fits what they share only once.
 SINGLE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-PYTEST := JAX_PLATFORMS=$${JAX_PLATFORMS-cpu} MPLBACKEND=Agg $(SINGLE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+PYTEST := JAX_PLATFORMS=$${JAX_PLATFORMS-cpu} MPLBACKEND=Agg $(SINGLE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint types format bench clean

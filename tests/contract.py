@@ -33,6 +33,7 @@ MODELS = {
         latent_dim=4,
         architecture=Architecture(width=32, depth=2),
         samples=2,
+        repeats=4,
         optimisation=Optimisation(epochs=120, batch_size=16),
         draws=128,
         proposals=256,

@@ -8,9 +8,12 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sklearn_kernels
 
+from febm import kernel_fit
 from febm.curves import Curves
+from febm.kernel_fit import fit_kernel
 from febm.kernels import (
     Constant,
+    Correlation,
     FeatureMap,
     Gaussian,
     Linear,
@@ -18,13 +21,16 @@ from febm.kernels import (
     Matern32,
     Matern52,
     Periodic,
+    Polynomial,
     RationalQuadratic,
-    fit_kernel,
+    White,
     kernel_from_name,
     kernel_matrix,
     log_likelihoods,
+    split_noise,
     starting_kernel,
 )
+from febm.storage import load, save
 
 KEY = jax.random.key(0)
 
@@ -51,6 +57,13 @@ def draw_curves(
         (Gaussian([0.7, 0.2, 3.0]), sklearn_kernels.RBF([0.7, 0.2, 3.0])),
         (RationalQuadratic(0.7, 1.5), sklearn_kernels.RationalQuadratic(0.7, 1.5)),
         (Linear(), sklearn_kernels.DotProduct(sigma_0=0.0)),
+        (Polynomial(3, offset=1.5), sklearn_kernels.DotProduct(sigma_0=1.5**0.5) ** 3),
+        (
+            0.5 + 2.0 * Matern52(0.7) * Linear() + Gaussian(0.4),
+            sklearn_kernels.ConstantKernel(0.5)
+            + 2.0 * sklearn_kernels.Matern(0.7, nu=2.5) * sklearn_kernels.DotProduct(sigma_0=0.0)
+            + sklearn_kernels.RBF(0.4),
+        ),
     ],
 )
 def test_kernel_agrees_with_scikit_learn_in_three_inputs(kernel, reference):
@@ -74,6 +87,52 @@ def test_kernel_algebra_adds_multiplies_and_scales():
     np.testing.assert_allclose(kernel_matrix(combined, x), 2.0 * a * b + 0.5 * b + 3.0, rtol=1e-12)
 
 
+def test_white_noise_is_the_same_at_one_point_and_independent_at_two():
+    x = np.array([[0.0], [1.0], [0.0]])
+    np.testing.assert_array_equal(kernel_matrix(White(0.3), x), 0.3 * np.array([[1, 0, 1], [0, 1, 0], [1, 0, 1]]))
+
+
+def test_a_correlation_has_unit_variance():
+    x = np.random.default_rng(5).random((6, 2))
+    covariance = kernel_matrix(0.5 + 2.0 * Linear(), x)
+    deviation = np.sqrt(np.diagonal(covariance))
+    expected = covariance / np.outer(deviation, deviation)
+    np.testing.assert_allclose(kernel_matrix(Correlation(0.5 + 2.0 * Linear()), x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "2 * Matern52(0.3) + 0.5 * White(0.01)",
+        "(0.5 + Gaussian([0.3, 2])) * Periodic(1, 0.7)",
+        "Matern12(0.1) * Matern32(0.25) * RationalQuadratic(1, 2) + 3",
+        "Polynomial(2, 1, 0) + Linear(4) + Correlation(1 + Matern52(0.5))",
+    ],
+)
+def test_a_kernel_reads_like_the_algebra_that_made_it(words):
+    assert repr(eval(words)) == words
+
+
+def test_kernels_can_be_summed_as_a_list():
+    assert repr(sum([Matern12(0.1), Gaussian(2.0)])) == "Matern12(0.1) + Gaussian(2)"
+
+
+def test_kernels_of_every_kind_are_saved_and_read(tmp_path):
+    kernel = 2.0 * Matern52([0.3, 0.2]) * Periodic(1.0) + Polynomial(3) + Correlation(0.5 + Linear()) + White(0.1)
+    save(kernel, tmp_path / "kernel.febm")
+    loaded = load(tmp_path / "kernel.febm")
+    x = np.random.default_rng(6).random((5, 2))
+    assert repr(loaded) == repr(kernel)
+    np.testing.assert_array_equal(kernel_matrix(loaded, x), kernel_matrix(kernel, x))
+
+
+def test_white_terms_of_a_sum_are_its_noise():
+    kernel, noise = split_noise(2.0 * Matern52(0.3) + White(0.1) + Gaussian(1.0) + 3.0 * White(0.2))
+    assert repr(kernel) == "2 * Matern52(0.3) + Gaussian(1)"
+    assert noise == pytest.approx(0.7)
+    assert split_noise(Matern52(0.3) * White(0.1)).noise_variance is None
+
+
 def test_feature_map_kernel_is_the_inner_product_of_the_features():
     network = eqx.nn.MLP(2, 4, 8, 1, key=KEY)
     x = np.random.default_rng(4).random((6, 2))
@@ -92,9 +151,13 @@ def test_unknown_kernel_name_lists_the_names():
         kernel_from_name("matern")
 
 
-def test_length_scale_that_is_not_positive_is_refused():
+def test_values_that_are_not_positive_are_refused():
     with pytest.raises(ValueError, match="length_scale must be positive"):
         Matern52(0.0)
+    with pytest.raises(ValueError, match="value must be at least 0"):
+        Constant(-1.0)
+    with pytest.raises(ValueError, match=r"degree is 1\.5"):
+        Polynomial(1.5)
 
 
 @pytest.mark.parametrize("ragged", [True, False])
@@ -128,6 +191,7 @@ def test_fit_is_at_least_as_likely_as_the_truth():
     assert fit.log_likelihood >= log_likelihoods(truth, curves, noise_variance=0.05).sum()
 
 
+@pytest.mark.slow
 def test_hyperparameters_of_simulated_ragged_curves_are_recovered():
     """80 ragged curves. Over 16 simulations the standard errors are 7.5 % for the variance, 3.4 % for the
     length scale, 4.9 % for the noise and 0.10 for the mean; the bounds are four of each, so that the error
@@ -139,6 +203,37 @@ def test_hyperparameters_of_simulated_ragged_curves_are_recovered():
     assert float(fit.kernel.kernel2.length_scale) == pytest.approx(0.3, rel=0.14)
     assert fit.noise_variance == pytest.approx(0.05, rel=0.2)
     assert fit.mean[0] == pytest.approx(5.0, abs=0.4)
+
+
+def test_curves_of_about_the_same_size_need_no_new_compilation():
+    """Three curves of 12 to 16 points, then four: the second search is of the size that the first was compiled for."""
+    compiled = kernel_fit._loss_and_gradient._cached._cache_size
+    generator = np.random.default_rng(16)
+
+    def fit(curves):
+        xs = [generator.random(14) for _ in range(curves)]
+        return fit_kernel(1.5 * Matern32(0.2), Curves.from_arrays(xs, [np.sin(9 * x) for x in xs]), key=KEY)
+
+    fit(3)
+    before = compiled()
+    fit(4)
+    assert compiled() == before
+
+
+def test_a_kernel_that_is_held_fixed_stays_and_the_noise_is_fitted():
+    curves = draw_curves(2.0 * Matern52(0.3), curves=20, noise=0.05, seed=9, ragged=True)
+    fit = fit_kernel(2.0 * Matern52(0.3), curves, key=KEY, mean="zero", fixed=True)
+    assert repr(fit.kernel) == "2 * Matern52(0.3)"
+    assert fit.noise_variance == pytest.approx(0.05, rel=0.3)
+
+
+def test_further_starts_leave_a_bad_place():
+    """A search that begins with paths far too rough ends where everything is noise."""
+    curve = draw_curves(2.0 * Matern52(0.3), curves=1, noise=0.01, seed=17, ragged=False)
+    options = dict(key=KEY, mean="zero", first_noise=2.0)
+    once = fit_kernel(0.1 * Matern52(0.003), curve, **options)
+    thrice = fit_kernel(0.1 * Matern52(0.003), curve, **options, starts=3)
+    assert thrice.log_likelihood > once.log_likelihood + 1
 
 
 def test_noise_that_is_given_stays():

@@ -10,9 +10,10 @@ import scipy.stats
 from contract import ragged, waves
 
 import febm
-from febm import conjugate
+from febm import amortised, conjugate, langevin
 from febm.amortised import infer_encoded
 from febm.basis import Basis, Empirical
+from febm.condensing import condense
 from febm.inference import Effort
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
@@ -23,8 +24,6 @@ from febm.observations import Observations, observe, project
 from febm.priors import GaussianPrior
 from febm.training import Group, Optimisation, train
 from febm.variational import Autoencoder, EncodedCurves, Encoder, LowerBound, log_evidence, refine
-
-pytestmark = pytest.mark.slow  # fits networks again and again; `make test-all` runs it
 
 QUICK = dict(random_state=0, progress=False, optimisation=Optimisation(epochs=3, batch_size=16))
 
@@ -95,6 +94,7 @@ def models(order):
 
 
 class TestCoefficients:
+    @pytest.mark.slow
     def test_of_a_curve_rebuild_that_curve(self, models):
         observed = observe(models[0].basis_, models[0].scaling_.apply(waves()))
 
@@ -106,6 +106,7 @@ class TestCoefficients:
         assert own < 0.01
         assert own < 0.01 * error(models[0].coefficients_[::-1])
 
+    @pytest.mark.slow
     def test_follow_their_curves_when_curves_change_places(self, models, order):
         """The order of curves changes batches, and so the last digits of what is trained."""
         first, shuffled = (model.coefficients_ for model in models)
@@ -122,6 +123,7 @@ class TestCoefficients:
 
 
 class TestLowerBound:
+    @pytest.mark.slow
     def test_with_a_linear_decoder_reaches_the_evidence_of_the_best_linear_model(self):
         """Decoder, encoder and noise from random starts, 400 curves of a two-dimensional linear Gaussian family.
 
@@ -162,6 +164,7 @@ class TestLowerBound:
         best = scipy.stats.multivariate_normal(features @ scores.mean(axis=0), best + residual * np.eye(12))
         assert exact.mean() == pytest.approx(best.logpdf(values).mean(), abs=0.15)
 
+    @pytest.mark.slow
     def test_starts_at_the_evidence_of_the_linear_model(self):
         """A residual decoder that bends nothing yet: one draw of q has the evidence itself as its weight."""
         observed = observe(Empirical(rank=3).fit(waves(), key=jax.random.key(0)), ragged())
@@ -178,6 +181,7 @@ class TestLowerBound:
             )
             np.testing.assert_allclose(found, exact, rtol=1e-3, atol=0.02)
 
+    @pytest.mark.slow
     def test_masked_values_reach_no_gradient(self):
         observed = observe(Empirical(rank=3).fit(waves(), key=jax.random.key(0)), ragged())
         decoder = Affine(2, observed.features.shape[-1], key=jax.random.key(0))
@@ -224,8 +228,74 @@ def by_grid(setting):
     return mean, spread, evidence
 
 
+@pytest.fixture(scope="module")
+def bent():
+    """Four latents of which two are bent, and a few curves with gaps."""
+    observed = observe(Empirical(rank=5).fit(waves(noise=0.5), key=jax.random.key(0)), waves(3, seed=4, noise=0.5))
+    network = ResidualMLP(2, 2, width=8, depth=1, activation="tanh", key=jax.random.key(5))
+    generator = ResidualGenerator(network, 5, leading=2, latent_dim=4)
+    mask = observed.mask.copy()
+    mask[0, 4:] = False
+    mask[1, ::2] = False
+    return LatentModel(generator, GaussianPrior(4), Gaussian(0.4)), eqx.tree_at(lambda o: o.mask, observed, mask)
+
+
+class TestCondensing:
+    def test_keeps_the_likelihood_of_bent_latents(self, bent):
+        """Given them a curve is Gaussian: the other latents and the noise make its covariance."""
+        model, observed = bent
+        condensed = condense(model, observed)
+        z = np.array([0.7, -1.2], dtype=np.float32)
+        coefficients = np.asarray(model.generator(jnp.asarray([*z, 0.0, 0.0])), dtype=float)
+        for curve in range(3):
+            seen = observed.mask[curve].reshape(-1)
+            features = observed.features.reshape(-1, 5)[seen]
+            mean = observed.mean.reshape(-1)[seen] + features @ coefficients
+            covariance = features[:, 2:4] @ features[:, 2:4].T + 0.16 * np.eye(seen.sum())
+            exact = scipy.stats.multivariate_normal(mean, covariance).logpdf(observed.values[curve].reshape(-1)[seen])
+            found = condensed.model.log_likelihood(jnp.asarray(z), condensed.observed[curve])
+            assert float(found) + condensed.constant[curve] == pytest.approx(exact, abs=1e-2)
+
+    def test_gives_every_curve_one_shape_whatever_its_points(self):
+        basis = Empirical(rank=3).fit(waves(), key=jax.random.key(0))
+        model = LatentModel(NetworkGenerator(ResidualMLP(2, 3, width=8, key=jax.random.key(0))), *_standard(2))
+        shapes = {
+            condense(model, observe(basis, curves)).observed.features.shape[1:]
+            for curves in (waves(4), waves(4, points=90), ragged(4))
+        }
+        assert shapes == {(3, 1, 3)}
+
+    def test_draws_what_it_integrated_out_as_the_closed_form_has_it(self, bent):
+        """A decoder that bends nothing: 4,000 draws, means within 5 standard errors and variances within 20 %."""
+        model, observed = bent
+        still = ResidualMLP(2, 2, width=8, zero_last=True, key=jax.random.key(0))
+        model = LatentModel(ResidualGenerator(still, 5, leading=2, latent_dim=4), model.prior, model.likelihood)
+        effort = Effort(draws=4000, proposals=8000)
+        found = infer_encoded(model, encoder(5, 4), observed, method="importance", effort=effort, key=jax.random.key(0))
+        information = conjugate.information(project(observed, 4), float(model.likelihood.variance), 4)
+        exact = conjugate.condition(conjugate.Mixture.standard_normal(4), information)
+        roots = exact.roots[exact.design, 0]
+        covariance = roots @ np.swapaxes(roots, 1, 2)
+        spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        np.testing.assert_allclose(found.log_evidence, exact.log_evidence, atol=0.05)
+        np.testing.assert_allclose((found.mean - exact.means[:, 0]) / spread, 0, atol=5 / np.sqrt(4000))
+        drawn = np.stack([np.cov(draws.T) for draws in found.draws])
+        np.testing.assert_allclose((drawn - covariance) / (spread[:, :, None] * spread[:, None]), 0, atol=0.2)
+
+
+def _standard(latent):
+    return GaussianPrior(latent), Gaussian(0.3)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return PiVAE(random_state=0, progress=False, optimisation=Optimisation(epochs=60, batch_size=16)).fit(waves(80))
+
+
 class TestPosterior:
-    @pytest.mark.parametrize("method", ["smc", "nuts", "mala"])
+    @pytest.mark.parametrize(
+        "method", ["importance", *(pytest.param(name, marks=pytest.mark.slow) for name in ("smc", "nuts", "mala"))]
+    )
     def test_agrees_with_a_grid(self, setting, by_grid, method):
         """2,000 draws (of chains: worth hundreds): means within 0.2 standard deviations, deviations within 20 %."""
         model, observed = setting
@@ -234,31 +304,55 @@ class TestPosterior:
         mean, spread, evidence = by_grid
         np.testing.assert_allclose((found.mean - mean) / spread, 0, atol=0.2)
         np.testing.assert_allclose(found.draws.std(axis=1) / spread, 1, atol=0.2)
-        if method == "smc":
+        if method in ("importance", "smc"):
             np.testing.assert_allclose(found.log_evidence, evidence, atol=0.1)
 
-    def test_finds_both_modes_where_the_encoder_knows_of_one(self):
+    @pytest.mark.slow
+    def test_is_tempered_where_too_few_proposals_carry_the_weight(self, setting, by_grid, monkeypatch):
+        """Here because too many are asked for; nothing says how many the particles are worth."""
+        monkeypatch.setattr(amortised, "SMALLEST_EFFECTIVE", np.inf)
+        model, observed = setting
+        effort = Effort(draws=2000, particles=2000)
+        found = infer_encoded(
+            model, encoder(3, 2, 0.09), observed, method="importance", effort=effort, key=jax.random.key(0)
+        )
+        mean, spread, evidence = by_grid
+        assert np.isnan(found.diagnostics["effective"]).all()
+        np.testing.assert_allclose((found.mean - mean) / spread, 0, atol=0.2)
+        np.testing.assert_allclose(found.log_evidence, evidence, atol=0.1)
+
+    @pytest.mark.parametrize("method", ["importance", pytest.param("smc", marks=pytest.mark.slow)])
+    def test_finds_both_modes_where_the_encoder_knows_of_one(self, method):
         """The function is z²: a value of 1 is as likely from z ≈ 1 as from −1 (256 particles, ±15 %: 5 sigma)."""
         model = LatentModel(Squared(), GaussianPrior(1), Gaussian(0.05))
         observed = Observations(
             np.zeros((1, 1)), np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.ones((1, 1, 1), dtype=bool), shared=True
         )
         coder = encoder(1, 1, 0.01)
-        found = infer_encoded(model, coder, observed, method="smc", effort=Effort(), key=jax.random.key(0))
+        found = infer_encoded(model, coder, observed, method=method, effort=Effort(), key=jax.random.key(0))
         assert np.mean(found.draws[0] > 0) == pytest.approx(0.5, abs=0.15)
         np.testing.assert_allclose(np.abs(found.draws), 1, atol=0.15)
 
-    def test_chains_start_at_the_context(self):
+    @pytest.mark.slow
+    def test_of_a_curve_is_that_of_the_curve_among_others(self, fitted):
+        """Its randomness is not the same, so 2,048 proposals agree to 0.1 nats."""
+        context = waves(20, seed=9).select(np.tile(np.arange(15) % 3 == 0, 20))
+        together, alone = fitted.log_evidence(context), fitted.log_evidence(context[17:18])
+        assert together[17] == pytest.approx(alone[0], abs=0.1)
+
+    @pytest.mark.slow
+    def test_chains_start_at_the_context(self, fitted):
         """Where the encoder puts the ridge coefficients of a context, the function passes through its values."""
-        curves = waves(80)
-        model = PiVAE(random_state=0, progress=False, optimisation=Optimisation(epochs=60, batch_size=16)).fit(curves)
         context = waves(4, seed=9).select(np.tile(np.arange(15) % 3 == 0, 4))
-        observed = observe(model.basis_, model.scaling_.apply(context))
-        code, single = model.encoder_.codes(observed), observed.single_precision()
-        place = single.each(lambda curve, code: refine(model.model_, curve, model.encoder_(code), 5), code)
-        functions = single.each(lambda curve, z: model.model_.function(z, curve), place.centre)
+        observed = observe(fitted.basis_, fitted.scaling_.apply(context))
+        single = observed.single_precision()
+        place = single.each(
+            lambda curve, centre: refine(fitted.model_, curve, langevin.Affine(centre), 5),
+            fitted.encoder_.centres(observed),
+        )
+        functions = single.each(lambda curve, z: fitted.model_.function(z, curve), place.centre)
         error = np.asarray(functions - single.values)[observed.mask]
-        assert np.sqrt(np.mean(error**2)) < 3 * float(model.model_.likelihood.scale)
+        assert np.sqrt(np.mean(error**2)) < 3 * float(fitted.model_.likelihood.scale)
 
 
 class Squared(Generator):
@@ -272,6 +366,7 @@ class Squared(Generator):
 
 
 class TestSettings:
+    @pytest.mark.slow
     @pytest.mark.parametrize("method", ["nuts", "mala"])
     def test_chains_can_be_asked_for(self, method):
         model = PiVAE(inference=method, effort=Effort(draws=64, warmup=50), **QUICK).fit(waves())
@@ -288,11 +383,25 @@ class TestSettings:
         assert model.basis.truncation == 0.99
         assert {PiVAE.paper(name).basis.kernel is not None for name in ("quadratic", "stocks", "gridwatch")} == {True}
 
+    @pytest.mark.slow
     def test_of_the_paper_learn(self):
         model = PiVAE.paper("melbourne", random_state=0, progress=False)
         model.set_params(optimisation=Optimisation(epochs=150, batch_size=16, averaging=0.0)).fit(waves())
         assert model.history_["score"].max() > model.history_["score"].iloc[0] + 0.1
         assert float(model.model_.likelihood.scale) < 0.5
+
+    @pytest.mark.slow
+    def test_training_can_be_taken_up_from_a_checkpoint(self, tmp_path):
+        def fitted(epochs, **settings):
+            optimisation = Optimisation(epochs=epochs, batch_size=16)
+            return PiVAE(random_state=0, progress=False, optimisation=optimisation, **settings).fit(waves())
+
+        file = str(tmp_path / "run")
+        fitted(2, checkpoint=file)
+        taken_up, at_once = fitted(4, checkpoint=file), fitted(4)
+        np.testing.assert_array_equal(taken_up.history_["score"], at_once.history_["score"])
+        for a, b in zip(jax.tree.leaves(taken_up.model_), jax.tree.leaves(at_once.model_), strict=True):
+            np.testing.assert_array_equal(a, b)
 
     @pytest.mark.parametrize(
         ("setting", "sentence"),

@@ -21,6 +21,7 @@ SPECS = {
     "square": Scaling(transform="power", exponent=2),
     "curve": as_scaling("curve"),
     "log curve": Scaling(transform="log", outputs="curve"),
+    "shifted": as_scaling("shifted"),
     "log only": Scaling(transform="log", outputs="none", inputs="none"),
 }
 repeatable = settings(deadline=None, derandomize=True, max_examples=25)
@@ -163,6 +164,33 @@ def test_auto_decides_for_each_output():
     assert Scaling().fit(Curves.from_grid(np.arange(20), values)).exponents.tolist() == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_auto_finds_the_skew_of_values_without_a_natural_zero(sign):
+    """Lognormal curves less their mean, and their mirror image; values beyond any training value are welcome."""
+    curves = lognormal(11, spread=0.7)
+    skewed = curves.replace(y=sign * (curves.y - curves.y.mean()) / curves.y.std())
+    scaling = Scaling().fit(skewed)
+    (transform,) = scaling.transforms
+    assert transform.is_shifted
+    assert transform.sign == sign
+    values = scaling.apply(skewed).y
+    assert abs(((values - values.mean()) ** 3).mean()) < 0.5 < abs((skewed.y**3).mean())
+    beyond = np.array([[-50.0], [50.0]])
+    np.testing.assert_allclose(scaling.invert_values(scaling.apply_values(beyond)), beyond, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shape", ["uniform", "standard_t", "two_signs"])
+def test_auto_leaves_symmetric_curves_alone(shape):
+    generator = np.random.default_rng(12)
+    size = (100, 30)
+    draws = {
+        "uniform": lambda: generator.uniform(-1, 1, size),
+        "standard_t": lambda: generator.standard_t(4, size),
+        "two_signs": lambda: generator.choice([-1, 1], size) + 0.2 * generator.normal(size=size),
+    }
+    assert Scaling().fit(Curves.from_grid(np.arange(30), draws[shape]())).exponents.tolist() == [1.0]
+
+
 def test_exponent_of_a_power_is_chosen_by_likelihood():
     generator = np.random.default_rng(6)
     values = generator.normal(4.0, 1.0, size=(200, 20)).clip(0) ** 3
@@ -188,7 +216,7 @@ def test_far_values_come_back_finite_and_in_the_support():
     [
         (lambda: Scaling(inputs="unit"), "inputs must be 'box' or 'none'; got 'unit'"),
         (lambda: Scaling(outputs="robust"), "outputs must be 'standard', 'curve' or 'none'; got 'robust'"),
-        (lambda: Scaling(transform="sqrt"), "transform must be 'auto', 'identity', 'log' or 'power'"),
+        (lambda: Scaling(transform="sqrt"), "transform must be 'auto', 'identity', 'log', 'power' or 'shifted'"),
         (lambda: Scaling(exponent=0.5), "exponent=0.5 goes with transform='power'"),
         (lambda: Scaling(transform="power", exponent=-1), "exponent must be a positive number; got -1"),
         (lambda: as_scaling("minmax"), "scaling must be a febm.Scaling or 'auto'"),

@@ -72,6 +72,19 @@ def test_latents_are_those_that_samples_are_made_of(model):
     assert gaussian.sample_latents(5, random_state=0).draws.shape == (5, gaussian.basis_.rank)
 
 
+def test_an_interrupted_fit_goes_on_to_the_same_end(tmp_path):
+    def fitted(epochs, checkpoint=None):
+        training = FeatureTraining(width=16, optimisation=Optimisation(epochs=epochs, batch_size=16))
+        model = VIP(random_state=0, progress=False, functions=8, latent_dim=2, training=training, checkpoint=checkpoint)
+        return model.fit(waves(20))
+
+    fitted(2, str(tmp_path / "run"))
+    taken_up, at_once = fitted(5, str(tmp_path / "run")), fitted(5)
+    np.testing.assert_array_equal(taken_up.history_.score, at_once.history_.score)
+    np.testing.assert_array_equal(taken_up.sample(3, random_state=1).y, at_once.sample(3, random_state=1).y)
+
+
+@pytest.mark.slow
 def test_a_process_of_low_rank_is_recovered():
     """Two waves and noise: on new curves within 0.15 nats a value of the true process, from 300 curves."""
     rng = np.random.default_rng(0)

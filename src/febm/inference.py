@@ -26,8 +26,9 @@ from febm.observations import Observations, project
 from febm.priors import Energy, GaussianPrior, MixturePrior, Prior, Reference, TiltedPrior
 from febm.randomness import numpy_generator
 
-Method = Literal["auto", "exact", "langevin", "mala", "nuts", "smc"]
-METHODS: tuple[str, ...] = get_args(Method)
+Method = Literal["auto", "exact", "langevin", "mala", "nuts", "smc", "importance"]
+# Importance sampling around modes needs an encoder to begin with; see `febm.amortised`.
+METHODS: tuple[str, ...] = get_args(Method)[:-1]
 # Importance proposals are held in memory for so many curves together.
 CURVES_AT_ONCE = 256
 
@@ -150,7 +151,7 @@ def _exact(model: LatentModel, observed: Observations, effort: Effort, key: PRNG
     total = scipy.special.logsumexp(log_weights, axis=1)
     weights = np.exp(log_weights - total[:, None])
     effective = 1 / np.sum(weights**2, axis=1)
-    chosen = _systematic(weights, effort.draws, generator)
+    chosen = systematic(weights, effort.draws, generator)
     leading = np.take_along_axis(proposals, chosen[..., None], axis=1)
     # The mean of the base is known exactly, so only its change under the weights is estimated.
     shift = np.einsum("cs,csl->cl", weights - 1 / effort.proposals, proposals)
@@ -311,7 +312,7 @@ def _energies(
     return np.concatenate(parts)
 
 
-def _systematic(weights: Float[ndarray, "curves proposals"], draws: int, generator: np.random.Generator) -> ndarray:
+def systematic(weights: Float[ndarray, "curves proposals"], draws: int, generator: np.random.Generator) -> ndarray:
     """Systematic resampling, row by row, in random order so that any leading draws are exchangeable."""
     cumulative = np.cumsum(weights, axis=1)
     cumulative /= cumulative[:, -1:]

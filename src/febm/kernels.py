@@ -1,10 +1,11 @@
-"""Kernels: tinygp's algebra (`+`, `*`, scaling) on Euclidean inputs, and their fit by marginal likelihood.
+"""Kernels: the algebra of tinygp (sums, products, multiples) on Euclidean inputs, in words that read like it.
 
-`fit_kernel` maximises Σ_i log N(y_i; m, K(x_i, x_i) + σ²I) over the hyper-parameters of k, over σ² and m.
+2.0 * Matern52(0.3) + Periodic(1.0) * Gaussian([0.5, 2.0]) + White(0.01)
 """
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -13,43 +14,87 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
-from tinygp.kernels import Constant as Constant
+import tinygp.kernels
+from jaxtyping import Array, Float
 from tinygp.kernels import Kernel as Kernel
 
+from febm.checks import whole_number
 from febm.curves import Curves
-from febm.marginal_likelihood import as_design, in_float64, log_densities, thinned
+from febm.marginal_likelihood import in_float64
 from febm.marginal_likelihood import log_likelihoods as log_likelihoods
 from febm.precision import float64
-from febm.randomness import numpy_generator
 
 Positive: TypeAlias = Array | np.ndarray | float
-MEANS = ("zero", "constant")
-
-# The smallest noise variance, as a share of the variance of the data. Gram matrices of smooth kernels are
-# singular in floating point; a thousandth of a percent of a standard deviation keeps their factors real.
-NOISE_FLOOR = 1e-10
-
-# Positive hyper-parameters, the noise variance too, may move by this factor either way from where they start.
-LARGEST_FACTOR = 1e5
 
 
-def _positive(name: str) -> Any:
+class Term(Kernel):
+    """A kernel that can be added and multiplied, and says so as a formula."""
+
+    def __add__(self, other: Any) -> Kernel:
+        """The kernel of the sum of two independent processes; a number is a `Constant`."""
+        return Sum(self, _as_kernel(other))
+
+    def __radd__(self, other: Any) -> Kernel:
+        """As `+`; a sum may start at 0."""
+        return (
+            self if not isinstance(other, Kernel) and np.ndim(other) == 0 and other == 0 else _as_kernel(other) + self
+        )
+
+    def __mul__(self, other: Any) -> Kernel:
+        """The product of two kernels; a number is a `Constant`."""
+        return Product(self, _as_kernel(other))
+
+    def __rmul__(self, other: Any) -> Kernel:
+        """As `*`."""
+        return _as_kernel(other) * self
+
+    def __repr__(self) -> str:
+        """The formula."""
+        return formula(self)
+
+
+class Sum(Term, tinygp.kernels.Sum):
+    """k = k₁ + k₂."""
+
+
+class Product(Term, tinygp.kernels.Product):
+    """k = k₁ · k₂."""
+
+
+def _positive(name: str, *, or_zero: bool = False) -> Any:
     """A field for a positive hyper-parameter, 1 by default: concrete values are checked, traced ones pass."""
 
     def convert(value: Any) -> Any:
         if isinstance(value, int | float | np.number | list | tuple):
             value = np.asarray(value, dtype=np.float64)
-        if isinstance(value, np.ndarray) and not np.all(value > 0):
-            raise ValueError(f"{name} must be positive (a number, or one for each input); got {value.tolist()!r}.")
+        if isinstance(value, np.ndarray) and not np.all(value >= 0 if or_zero else value > 0):
+            kind = "at least 0" if or_zero else "positive (a number, or one for each input)"
+            raise ValueError(f"{name} must be {kind}; got {value.tolist()!r}.")
         return value
 
     return eqx.field(default=1.0, converter=convert)
 
 
-class Stationary(Kernel):
+class Constant(Term, tinygp.kernels.Constant):
+    """k = c: functions that are constant; a number beside a kernel is one."""
+
+    value: Positive = _positive("value", or_zero=True)  # type: ignore[assignment]
+
+
+class White(Term):
+    """k = σ² where x = x′, else 0: a value of its own at every point.
+
+    In the kernel of a `GaussianProcess` a term `+ White(σ²)` is the noise of the observations.
+    """
+
+    variance: Positive = _positive("variance")
+
+    def evaluate(self, X1: Array, X2: Array) -> Array:
+        """The kernel at two points."""
+        return jnp.where(jnp.all(X1 == X2), self.variance, 0.0)
+
+
+class Stationary(Term):
     """A kernel of the Euclidean distance r = ‖(x − x′)/ℓ‖, with one length scale or one for each input."""
 
     length_scale: Positive = _positive("length_scale")
@@ -107,7 +152,7 @@ class RationalQuadratic(Stationary):
         return (1.0 + 0.5 * squared_distance / self.alpha) ** -self.alpha
 
 
-class Periodic(Kernel):
+class Periodic(Term):
     """k = exp(−2 Σ_d sin²(π(x_d − x′_d)/p)/ℓ²): paths that repeat after `period`."""
 
     period: Positive = _positive("period")
@@ -118,7 +163,7 @@ class Periodic(Kernel):
         return jnp.exp(-2.0 * jnp.sum(jnp.square(jnp.sin(jnp.pi * (X1 - X2) / self.period) / self.length_scale)))
 
 
-class Linear(Kernel):
+class Linear(Term):
     """k = (x/ℓ)·(x′/ℓ): straight lines through the origin; add a `Constant` for the intercept."""
 
     length_scale: Positive = _positive("length_scale")
@@ -128,7 +173,33 @@ class Linear(Kernel):
         return jnp.sum((X1 / self.length_scale) * (X2 / self.length_scale))
 
 
-class FeatureMap(Kernel):
+class Polynomial(Term):
+    """k = ((x/ℓ)·(x′/ℓ) + c)^degree: polynomials; with offset c = 0 only terms of the highest degree."""
+
+    degree: int = eqx.field(static=True, default=2)
+    length_scale: Positive = _positive("length_scale")
+    offset: Positive = _positive("offset", or_zero=True)
+
+    def __check_init__(self) -> None:
+        whole_number("Polynomial: degree", self.degree)
+
+    def evaluate(self, X1: Array, X2: Array) -> Array:
+        """The kernel at two points."""
+        return (jnp.sum((X1 / self.length_scale) * (X2 / self.length_scale)) + self.offset) ** self.degree
+
+
+class Correlation(Term):
+    """κ(x, x′) = k(x, x′)/√(k(x, x) k(x′, x′)): a kernel of unit variance."""
+
+    kernel: Kernel
+
+    def evaluate(self, X1: Array, X2: Array) -> Array:
+        """The kernel at two points."""
+        product = self.kernel.evaluate_diag(X1) * self.kernel.evaluate_diag(X2)
+        return self.kernel.evaluate(X1, X2) / jnp.sqrt(product)
+
+
+class FeatureMap(Term):
     """k(x, x′) = φ(x)·φ(x′), φ a network: a module that takes one point `(d_x,)` to its features `(k,)`."""
 
     network: Callable[[Array], Array]
@@ -146,6 +217,7 @@ FAMILIES: dict[str, type[Kernel]] = {
     "rational_quadratic": RationalQuadratic,
     "periodic": Periodic,
     "linear": Linear,
+    "polynomial": Polynomial,
 }
 
 
@@ -157,18 +229,18 @@ def kernel_from_name(name: str) -> Kernel:
 
 
 def starting_kernel(name: str, curves: Curves) -> Kernel:
-    """The kernel of that name, times the variance of the curves, on a fifth of the width of each input."""
+    """The kernel of that name, times the variance of the curves, on a fifth of the width of the domain."""
     kernel = kernel_from_name(name)
     lower, upper = curves.domain
     widths = np.where(upper > lower, upper - lower, 1.0)
     width = float(np.sqrt(np.mean(widths**2)))
     if isinstance(kernel, Periodic):
         kernel = Periodic(period=width)
-    elif isinstance(kernel, Linear):
-        kernel = Linear(length_scale=width)
+    elif isinstance(kernel, Linear | Polynomial):
+        kernel = FAMILIES[name](length_scale=width)  # type: ignore[call-arg]
     else:
         kernel = FAMILIES[name](0.2 * width)  # type: ignore[call-arg]
-    return Constant(_variance(curves)) * kernel
+    return Constant(variance_of(curves)) * kernel
 
 
 def kernel_matrix(kernel: Kernel, x1: np.ndarray, x2: np.ndarray | None = None) -> Float[np.ndarray, "rows columns"]:
@@ -182,126 +254,54 @@ def kernel_matrix(kernel: Kernel, x1: np.ndarray, x2: np.ndarray | None = None) 
         return np.array(matrix[:rows, :columns])
 
 
-class KernelFit(NamedTuple):
-    """What `fit_kernel` found.
-
-    Attributes
-    ----------
-    kernel : the kernel with its fitted hyper-parameters.
-    noise_variance : σ².
-    mean : `(d_y,)`, the constant mean m of each output.
-    log_likelihood : Σ_i log N(y_i; m, K + σ²I) over the curves and points that were used.
-    """
+class Parts(NamedTuple):
+    """A kernel as a function and its noise: k + σ² where x = x′."""
 
     kernel: Kernel
-    noise_variance: float
-    mean: np.ndarray
-    log_likelihood: float
+    noise_variance: float | None
 
 
-def fit_kernel(
-    kernel: Kernel | str,
-    curves: Curves,
-    *,
-    key: PRNGKeyArray,
-    noise: float | None = None,
-    mean: str = "constant",
-    max_curves: int = 128,
-    max_points: int = 256,
-    max_iterations: int = 200,
-) -> KernelFit:
-    """Fit the hyper-parameters of `kernel` to `curves` by maximum marginal likelihood.
+def split_noise(kernel: Kernel) -> Parts:
+    """Take the terms `White(σ²)`, and multiples of them, out of a sum; None where there are none, or nothing else."""
+    terms = _summands(kernel)
+    levels = [_white_level(term) for term in terms]
+    rest = [term for term, level in zip(terms, levels, strict=True) if level is None]
+    found = [level for level in levels if level is not None]
+    if not (rest and found):
+        return Parts(kernel, None)
+    together = rest[0]
+    for term in rest[1:]:
+        together = Sum(together, term)
+    return Parts(together, sum(found))
 
-    Every floating-point value of the kernel is a hyper-parameter. Positive ones move in log space; the
-    weights of the network of a `FeatureMap` move freely; other values that are not positive stay as they
-    are. Several outputs are independent and share the hyper-parameters.
 
-    Parameters
-    ----------
-    kernel : a kernel, where the search starts, or a name (then it starts at `starting_kernel`).
-    curves : the curves; more than `max_curves`, or of more than `max_points` points, are thinned at random.
-    key : the randomness of that thinning.
-    noise : the noise variance, held fixed; None fits it.
-    mean : "constant" fits one mean for each output (by generalised least squares), "zero" has none.
-    max_iterations : the most steps of L-BFGS.
-    """
-    if mean not in MEANS:
-        raise ValueError(f"mean must be 'zero' or 'constant'; got {mean!r}.")
-    if noise is not None and not 0 <= noise < np.inf:
-        raise ValueError(f"noise must be a variance, a finite number of at least 0, or None to fit it; got {noise!r}.")
-    if isinstance(kernel, str):
-        kernel = starting_kernel(kernel, curves)
-    variance = _variance(curves)
-    generator = numpy_generator(key)
-    if len(curves) > max_curves:
-        curves = curves[np.sort(generator.choice(len(curves), max_curves, replace=False))]
-    data = thinned(as_design(curves), max_points, generator)
-    count = data.mask.sum() * data.y.shape[2]
-    with float64():
-        # A plain number is not a hyper-parameter: noise that is given stays.
-        level = np.asarray(0.01 * variance) if noise is None else max(float(noise), NOISE_FLOOR * variance)
-        start, bounds, build = _parameters((in_float64(kernel), level))
-
-        def log_likelihood(theta: Array) -> tuple[Array, Array]:
-            fitted, noise_variance = build(theta)
-            terms, constant = log_densities(fitted, noise_variance, data, centred=mean == "constant")
-            return jnp.sum(terms), constant
-
-        gradient_of_loss = jax.jit(jax.value_and_grad(lambda theta: -log_likelihood(theta)[0] / count))
-
-        def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = (np.asarray(part) for part in gradient_of_loss(theta))
-            if not (np.isfinite(value) and np.isfinite(gradient).all()):
-                # A covariance that is not positive definite: a high, flat place for the line search to leave.
-                return 1e10, np.zeros_like(theta)
-            return float(value), gradient
-
-        options = {"maxiter": max_iterations, "ftol": 1e-10, "gtol": 1e-6}
-        theta = start
-        if start.size:
-            theta = scipy.optimize.minimize(
-                objective, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options
-            ).x
-        fitted, noise_variance = build(theta)
-        fitted = jax.tree.map(lambda leaf: np.asarray(leaf) if eqx.is_array(leaf) else leaf, fitted)
-        value, constant = jax.jit(log_likelihood)(theta)
-        return KernelFit(fitted, float(noise_variance), np.array(constant), float(value))
+def formula(kernel: Kernel) -> str:
+    """The kernel in the words of its algebra, numbers to six digits."""
+    if isinstance(kernel, tinygp.kernels.Sum | tinygp.kernels.Product):
+        is_sum = isinstance(kernel, tinygp.kernels.Sum)
+        parts = [kernel.kernel1, kernel.kernel2]
+        plain = sum(isinstance(part, tinygp.kernels.Constant) for part in parts) == 1
+        words = []
+        for part in parts:
+            if plain and isinstance(part, tinygp.kernels.Constant):
+                words.append(_number(part.value))
+            elif isinstance(part, tinygp.kernels.Sum) and not is_sum:
+                words.append(f"({formula(part)})")
+            else:
+                words.append(formula(part))
+        return (" + " if is_sum else " * ").join(words)
+    if not isinstance(kernel, Term):
+        return repr(kernel)
+    if isinstance(kernel, FeatureMap):
+        return f"FeatureMap({type(kernel.network).__name__})"
+    values = [getattr(kernel, field.name) for field in dataclasses.fields(kernel)]
+    words = [formula(value) if isinstance(value, Kernel) else _number(value) for value in values]
+    return f"{type(kernel).__name__}({', '.join(words)})"
 
 
 @eqx.filter_jit
 def _evaluate(kernel: Kernel, x1: Array, x2: Array) -> Array:
     return kernel(x1, x2)
-
-
-def _parameters(kernel: Any) -> tuple[np.ndarray, scipy.optimize.Bounds, Callable[[ArrayLike], Any]]:
-    """The hyper-parameters as one vector, their bounds, and the way back from a vector to a kernel."""
-
-    def is_map(part: Any) -> bool:
-        return isinstance(part, FeatureMap)
-
-    # Inside a feature map every value is a network weight, of either sign.
-    signed = jax.tree.map(lambda part: jax.tree.map(lambda _: is_map(part), part), kernel, is_leaf=is_map)
-    signs = jax.tree.leaves(signed)
-    leaves, structure = jax.tree.flatten(kernel)
-    moves = [
-        isinstance(leaf, np.ndarray) and leaf.dtype == np.float64 and (sign or bool(np.all(leaf > 0)))
-        for leaf, sign in zip(leaves, signs, strict=True)
-    ]
-    moving = [(leaf, sign) for leaf, sign, move in zip(leaves, signs, moves, strict=True) if move]
-    vector, unravel = ravel_pytree([leaf if sign else np.log(leaf) for leaf, sign in moving])
-    start = np.asarray(vector, dtype=np.float64)
-    reaches = [np.full(leaf.size, np.inf if sign else np.log(LARGEST_FACTOR)) for leaf, sign in moving]
-    reach = np.concatenate([np.zeros(0), *reaches])
-
-    def build(theta: ArrayLike) -> Any:
-        values = iter(unravel(jnp.asarray(theta)))
-        rebuilt = [
-            (next(values) if sign else jnp.exp(next(values))) if move else leaf
-            for leaf, sign, move in zip(leaves, signs, moves, strict=True)
-        ]
-        return jax.tree.unflatten(structure, rebuilt)
-
-    return start, scipy.optimize.Bounds(start - reach, start + reach), build
 
 
 def _root(squared: Array) -> Array:
@@ -310,7 +310,7 @@ def _root(squared: Array) -> Array:
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, squared, 1.0)), 0.0)
 
 
-def _variance(curves: Curves) -> float:
+def variance_of(curves: Curves) -> float:
     """The variance of the values about the mean of each output; 1 for constant curves."""
     variance = float(np.nanmean(np.square(curves.y - np.nanmean(curves.y, axis=0))))
     return variance if variance > 0 else 1.0
@@ -320,3 +320,32 @@ def _pad_rows(x: np.ndarray) -> np.ndarray:
     x = np.asarray(x, dtype=np.float64)
     size = 1 << max(3, (len(x) - 1).bit_length())
     return np.concatenate([x, np.broadcast_to(x[-1:], (size - len(x), x.shape[1]))])
+
+
+def _as_kernel(value: Any) -> Kernel:
+    return value if isinstance(value, Kernel) else Constant(value)
+
+
+def _summands(kernel: Kernel) -> list[Kernel]:
+    if isinstance(kernel, tinygp.kernels.Sum):
+        return [*_summands(kernel.kernel1), *_summands(kernel.kernel2)]
+    return [kernel]
+
+
+def _white_level(kernel: Kernel) -> float | None:
+    """σ² of White(σ²) or of a multiple of it; None of other kernels."""
+    if isinstance(kernel, White):
+        return float(kernel.variance)
+    if isinstance(kernel, tinygp.kernels.Product):
+        for constant, other in ((kernel.kernel1, kernel.kernel2), (kernel.kernel2, kernel.kernel1)):
+            level = _white_level(other)
+            if isinstance(constant, tinygp.kernels.Constant) and level is not None:
+                return float(constant.value) * level
+    return None
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, jax.core.Tracer) or not eqx.is_array_like(value):
+        return "…"
+    array = np.asarray(value)
+    return f"{array:.6g}" if array.ndim == 0 else f"[{', '.join(f'{part:.6g}' for part in array.ravel())}]"

@@ -4,7 +4,6 @@ p(z | C) ∝ p(C | z) p(z),    proposals: Gaussians at the modes with the Gauss�
 """
 
 import functools
-from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
@@ -16,20 +15,19 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from febm.inference import LatentPosterior
 from febm.likelihoods import LOG_2PI
-from febm.neural_process_networks import Diagonal, NeuralProcessNetwork, Pairs, map_in_chunks
+from febm.neural_process_networks import Diagonal, NeuralProcessNetwork, Pairs, in_chunks
 
 InferenceMethod = Literal["importance", "amortised"]
 METHODS: tuple[str, ...] = get_args(InferenceMethod)
 # The best of this many draws of q(z | C) and of the prior, half and half, are where the search for modes begins.
-CANDIDATES = 64
-MODES = 3
+CANDIDATES = 256
+MODES = 4
 SEARCH_STEPS = 8
 # Proposals come from the modes but for these shares, which keep every weight bounded where the modes miss something.
 ENCODER_SHARE = 0.1
 PRIOR_SHARE = 0.05
 # A proposal somewhat wider than the mode has weights with lighter tails.
 WIDENING = 1.15
-CURVES_AT_ONCE = 16
 
 
 class Weighted(NamedTuple):
@@ -67,11 +65,9 @@ def infer(
 ) -> LatentPosterior:
     """The posterior over z of every curve, its evidence, and how many proposals carry the weight."""
     keys = jax.random.split(key, len(context))
-    latents, evidence, effective = _infer(network, context, keys, method, draws, max(proposals, draws))
-    drawn = np.asarray(latents, dtype=float)
-    return LatentPosterior(
-        drawn, drawn.mean(axis=1), np.asarray(evidence, dtype=float), {"effective": np.asarray(effective, dtype=float)}
-    )
+    found = in_chunks(_infer, network, (context, keys), method, draws, max(proposals, draws))
+    drawn, evidence, effective = (np.asarray(part, dtype=float) for part in found)
+    return LatentPosterior(drawn, drawn.mean(axis=1), evidence, {"effective": effective})
 
 
 def predictive_density(
@@ -80,13 +76,13 @@ def predictive_density(
     """log E_{q(z|C)} p(further | z), with proposals from q(z | C) and from the encoder told the further values."""
     together = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=1), context, further)
     keys = jax.random.split(key, len(context))
-    return np.asarray(_predictive(network, context, further, together, keys, proposals), dtype=float)
+    return in_chunks(_predictive, network, (context, further, together, keys), proposals).astype(float)
 
 
 @eqx.filter_jit
 def _infer(network, context, keys, method, draws, proposals):
     one = functools.partial(_infer_one, network, method=method, draws=draws, proposals=proposals)
-    return map_in_chunks(one, (context, keys), CURVES_AT_ONCE)
+    return jax.vmap(one)(context, keys)
 
 
 @eqx.filter_jit
@@ -99,7 +95,7 @@ def _predictive(network, context, further, together, keys, proposals):
         weights = likelihoods + log_first - jnp.logaddexp(log_first, log_second) + jnp.log(2.0)
         return jax.nn.logsumexp(weights) - jnp.log(len(weights))
 
-    return map_in_chunks(one, (context, further, together, keys), CURVES_AT_ONCE)
+    return jax.vmap(one)(context, further, together, keys)
 
 
 def _infer_one(
@@ -159,7 +155,7 @@ def _around_modes(
 
     candidates = jnp.concatenate([encoded.mean[None], _from_both(encoded, prior, CANDIDATES, start_key)])
     _, best = jax.lax.top_k(jax.vmap(log_joint)(candidates), MODES)
-    modes = jax.vmap(lambda z: _climb(network, context, log_joint, z))(candidates[best])
+    modes = jax.vmap(lambda z: climb(network, context, z))(candidates[best])
     # Several searches may end in one mode; each of them then carries a part of it.
     log_shares = jnp.log(0.9 * jax.nn.softmax(modes.log_mass) + 0.1 / MODES)
     from_encoder, from_prior = (round(share * proposals) for share in (ENCODER_SHARE, PRIOR_SHARE))
@@ -185,42 +181,49 @@ def _around_modes(
     return Weighted(latents, jax.vmap(log_joint)(latents) - log_proposal)
 
 
-def _climb(
-    network: NeuralProcessNetwork,
-    context: Pairs,
-    log_joint: Callable[[Float[Array, " latent"]], Float[Array, ""]],
-    start: Float[Array, " latent"],
-) -> Mode:
+class Climbed(NamedTuple):
+    """Where a search stands: log p(C, z), its gradient and the Fisher information, all from one linearisation."""
+
+    place: Float[Array, " latent"]
+    value: Float[Array, ""]
+    gradient: Float[Array, " latent"]
+    precision: Float[Array, "latent latent"]
+
+
+def climb(network: NeuralProcessNetwork, context: Pairs, start: Float[Array, " latent"]) -> Mode:
     """Levenberg–Marquardt steps to a mode, with the Fisher information as curvature."""
 
-    def standardised(z):
-        # Its Jacobian J has Fisher information JᵀJ: that of a Gaussian with mean f and scale s is f'²/s² + 2 (log s)'².
-        held = jax.lax.stop_gradient
-        mean, scale = network.decode(z, context.x)
-        parts = jnp.stack([mean / held(scale), jnp.sqrt(2.0) * jnp.log(scale)])
-        return jnp.where(context.mask, parts, 0.0).ravel()
+    def look(z):
+        def decoded(z):
+            mean, scale = network.decode(z, context.x)
+            return (mean, jnp.log(scale)), (mean, scale)
 
-    def precision(z):
-        jacobian = jax.jacfwd(standardised)(z)
-        return jnp.eye(len(z)) + jacobian.T @ jacobian
+        (mean_slope, scale_slope), (mean, scale) = jax.jacfwd(decoded, has_aux=True)(z)
+        standard = jnp.where(context.mask, context.y - mean, 0.0) / scale
+        # The Fisher information of a Gaussian with mean f and scale s is f'²/s² + 2 (log s)'².
+        mean_slope = jnp.where(context.mask, 1 / scale, 0.0)[..., None] * mean_slope
+        scale_slope = jnp.where(context.mask[..., None], scale_slope, 0.0)
+        parts = jnp.concatenate([mean_slope, jnp.sqrt(2.0) * scale_slope]).reshape(-1, len(z))
+        gradient = jnp.einsum("po,poz->z", standard, mean_slope) - z
+        gradient += jnp.einsum("po,poz->z", jnp.square(standard) - 1, scale_slope)
+        densities = jnp.where(context.mask, -0.5 * jnp.square(standard) - jnp.log(scale) - 0.5 * LOG_2PI, 0.0)
+        value = jnp.sum(densities) + network.prior.log_density(z)
+        return Climbed(z, value, gradient, jnp.eye(len(z)) + parts.T @ parts)
 
     def step(_, state):
-        z, value, damping = state
-        curvature = precision(z)
-        damped = curvature + damping * jnp.diag(jnp.diagonal(curvature))
-        proposal = z + jnp.linalg.solve(damped, jax.grad(log_joint)(z))
-        proposed = log_joint(proposal)
-        better = proposed > value
-        return (
-            jnp.where(better, proposal, z),
-            jnp.where(better, proposed, value),
-            jnp.clip(damping * jnp.where(better, 0.2, 5.0), 1e-4, 1e4),
-        )
+        best, damping, proposal = state
+        seen = look(proposal)
+        better = seen.value > best.value
+        best = jax.tree.map(lambda new, old: jnp.where(better, new, old), seen, best)
+        damping = jnp.clip(damping * jnp.where(better, 0.2, 5.0), 1e-4, 1e4)
+        damped = best.precision + damping * jnp.diag(jnp.diagonal(best.precision))
+        return best, damping, best.place + jax.scipy.linalg.solve(damped, best.gradient, assume_a="pos")
 
-    place, value, _ = jax.lax.fori_loop(0, SEARCH_STEPS, step, (start, log_joint(start), jnp.asarray(0.1)))
-    factor = jnp.linalg.cholesky(_well_conditioned(precision(place)))
-    log_mass = value - jnp.sum(jnp.log(jnp.diagonal(factor)))
-    return Mode(place, factor, log_mass)
+    # The first look is at the start, which is better than nothing.
+    nothing = Climbed(start, -jnp.asarray(jnp.inf), jnp.zeros_like(start), jnp.eye(len(start)))
+    best, _, _ = jax.lax.fori_loop(0, SEARCH_STEPS + 1, step, (nothing, jnp.asarray(0.1), start))
+    factor = jnp.linalg.cholesky(_well_conditioned(best.precision))
+    return Mode(best.place, factor, best.value - jnp.sum(jnp.log(jnp.diagonal(factor))))
 
 
 def _well_conditioned(precision: Float[Array, "latent latent"]) -> Float[Array, "latent latent"]:

@@ -51,6 +51,10 @@ class Architecture:
     smallest_spread: float = 1e-3
 
 
+# Curves computed together: enough to keep the processor busy, few enough to need little memory.
+CURVES_AT_ONCE = 16
+
+
 class Pairs(eqx.Module):
     """Padded points and values of curves; what is masked can hold anything."""
 
@@ -72,9 +76,17 @@ class Pairs(eqx.Module):
 
 
 def as_pairs(curves: Curves) -> Pairs:
-    """Scaled curves as float32 arrays, padded to their longest."""
-    padded = curves.padded()
-    return Pairs(jnp.asarray(padded.x, jnp.float32), jnp.asarray(padded.y, jnp.float32), jnp.asarray(padded.mask))
+    """Scaled curves as float32 arrays, padded to one of few lengths so that a compiled function meets few shapes."""
+    padded = curves.padded(1)
+    more = _length(padded.x.shape[1]) - padded.x.shape[1]
+    x, y, mask = (np.pad(part, ((0, 0), (0, more), (0, 0))) for part in (padded.x, padded.y, padded.mask))
+    return Pairs(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jnp.asarray(mask))
+
+
+def _length(longest: int) -> int:
+    """At least 16, and from there four lengths to a doubling."""
+    step = max(4, (1 << (longest - 1).bit_length()) // 8)
+    return max(16, -(-longest // step) * step)
 
 
 class Diagonal(NamedTuple):
@@ -138,18 +150,12 @@ class NeuralProcessNetwork(eqx.Module):
 
     def encode(self, pairs: Pairs) -> Diagonal:
         """q(z | pairs)."""
-        # A missing value is zero and says so: the encoder sees which of the outputs are there.
-        values = jnp.where(pairs.mask, pairs.y, 0.0)
-        features = jnp.concatenate([self._features(pairs.x), values, pairs.mask.astype(values.dtype)], axis=-1)
-        encoded = jax.vmap(self.encoder)(features)
-        present = jnp.any(pairs.mask, axis=-1)
-        count = jnp.sum(present)
-        mean = jnp.sum(jnp.where(present[:, None], encoded, 0.0), axis=0) / jnp.maximum(count, 1)
-        # The mean forgets how many pairs there were, on which the spread of z depends.
-        location, spread = jnp.split(self.head(jnp.append(mean, 1 / (1 + count))), 2)
-        smallest = self.architecture.smallest_spread
-        scale = smallest + (1 - smallest) * jax.nn.sigmoid(spread)
-        return Diagonal(jnp.where(count > 0, location, 0.0), jnp.where(count > 0, scale, 1.0))
+        return self._told(self._encoded(pairs), jnp.any(pairs.mask, axis=-1))
+
+    def encode_both(self, pairs: Pairs, kept: Bool[Array, " points"]) -> tuple[Diagonal, Diagonal]:
+        """q(z | pairs) and q(z | those that are kept), with every pair encoded once."""
+        encoded, present = self._encoded(pairs), jnp.any(pairs.mask, axis=-1)
+        return self._told(encoded, present), self._told(encoded, present & kept)
 
     def decode(self, z: Float[Array, " latent"], x: Float[Array, "points inputs"]) -> Predicted:
         """Mean and scale of the values at the points `x`."""
@@ -169,6 +175,22 @@ class NeuralProcessNetwork(eqx.Module):
         standard = jnp.where(pairs.mask, pairs.y - mean, 0.0) / scale
         return jnp.sum(jnp.where(pairs.mask, -0.5 * jnp.square(standard) - jnp.log(scale) - 0.5 * LOG_2PI, 0.0))
 
+    def _encoded(self, pairs: Pairs) -> Float[Array, "points representation"]:
+        # A missing value is zero and says so: the encoder sees which of the outputs are there.
+        values = jnp.where(pairs.mask, pairs.y, 0.0)
+        features = jnp.concatenate([self._features(pairs.x), values, pairs.mask.astype(values.dtype)], axis=-1)
+        return jax.vmap(self.encoder)(features)
+
+    def _told(self, encoded: Float[Array, "points representation"], present: Bool[Array, " points"]) -> Diagonal:
+        """What the head makes of the mean of the encoded pairs that are present."""
+        count = jnp.sum(present)
+        mean = jnp.sum(jnp.where(present[:, None], encoded, 0.0), axis=0) / jnp.maximum(count, 1)
+        # The mean forgets how many pairs there were, on which the spread of z depends.
+        location, spread = jnp.split(self.head(jnp.append(mean, 1 / (1 + count))), 2)
+        smallest = self.architecture.smallest_spread
+        scale = smallest + (1 - smallest) * jax.nn.sigmoid(spread)
+        return Diagonal(jnp.where(count > 0, location, 0.0), jnp.where(count > 0, scale, 1.0))
+
     def _features(self, x: Float[Array, "points inputs"]) -> Float[Array, "points features"]:
         # A half period over the unit box: the two ends of the domain are not neighbours.
         angles = np.pi * jnp.arange(1, self.architecture.frequencies + 1) * x[..., None]
@@ -176,16 +198,24 @@ class NeuralProcessNetwork(eqx.Module):
         return jnp.concatenate([2 * x - 1, waves.reshape(len(x), -1)], axis=-1)
 
 
-def map_in_chunks(function: Callable[..., Any], arguments: tuple[Any, ...], size: int) -> Any:
-    """`function(*arguments)` for every entry of the leading axes, `size` at once.
+def in_chunks(
+    function: Callable[..., Any],
+    network: NeuralProcessNetwork,
+    arguments: tuple[Any, ...],
+    *more: Any,
+    size: int = CURVES_AT_ONCE,
+) -> Any:
+    """`function(network, *arguments, *more)`, `size` entries of the arguments at a time, as NumPy arrays.
 
-    The last chunk is filled up with copies, so that the function is compiled for one size and not for a rest as well.
+    The last chunk is filled up with copies, so that a compiled function meets few shapes however many there are.
     """
     count = len(jax.tree.leaves(arguments)[0])
-    chunks = -(-count // size)
-    index = jnp.minimum(jnp.arange(chunks * min(size, count)), count - 1).reshape(chunks, -1)
-    found = jax.lax.map(lambda chosen: jax.vmap(function)(*_take(arguments, chosen)), index)
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], found)
+    size = min(size, 1 << (count - 1).bit_length())
+    found = []
+    for start in range(0, count, size):
+        index = np.minimum(np.arange(start, start + size), count - 1)
+        found.append(jax.tree.map(np.asarray, function(network, *_take(arguments, index), *more)))
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *found)
 
 
 def _take(tree: Any, index: Any) -> Any:

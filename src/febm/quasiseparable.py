@@ -1,7 +1,7 @@
-"""Marginal likelihoods of long curves in O(n): a Matérn process of one input is a Markov process.
+"""Long curves in O(n): a Matérn process of one input is a Markov process, f(x) = h·s(x), s(x′) = A s(x) + noise.
 
-Its covariance matrix has a lower triangle k(x_i, x_j) = p_i a_i ⋯ a_{j+1} q_j with factors no larger than the state of
-the process, and so has its Cholesky factor: tinygp's quasi-separable matrices.
+Its covariance matrix has a lower triangle k(x_i, x_j) = p_i a_i ⋯ a_{j+1} q_j with factors no larger than the state s,
+and so has its Cholesky factor: tinygp's quasi-separable matrices. Posteriors are a filter there and a smoother back.
 """
 
 from __future__ import annotations
@@ -12,17 +12,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 import tinygp.kernels
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, ArrayLike, Float
 from tinygp.kernels import Constant, Kernel, quasisep
 from tinygp.solvers.quasisep.core import DiagQSM, StrictLowerTriQSM, SymmQSM
 
-from febm.curves import Curves
-from febm.kernels import LARGEST_FACTOR, KernelFit, Matern12, Matern32, Matern52
-from febm.marginal_likelihood import BLOCK, Design, as_design, in_float64
-from febm.precision import float64
+from febm.kernels import Correlation, Matern12, Matern32, Matern52
 
 # Curves of more points go this way.
 LONG_CURVE = 200
@@ -35,17 +30,6 @@ MARKOV: dict[type, type[Any]] = {
     tinygp.kernels.Matern32: quasisep.Matern32,
     tinygp.kernels.Matern52: quasisep.Matern52,
 }
-
-
-class Correlation(Kernel):
-    """κ(x, x′) = k(x, x′)/√(k(x, x) k(x′, x′)): a kernel of unit variance."""
-
-    kernel: Kernel
-
-    def evaluate(self, X1: Array, X2: Array) -> Array:
-        """The kernel at two points."""
-        product = self.kernel.evaluate_diag(X1) * self.kernel.evaluate_diag(X2)
-        return self.kernel.evaluate(X1, X2) / jnp.sqrt(product)
 
 
 class Level(quasisep.Quasisep):
@@ -79,109 +63,91 @@ def as_quasiseparable(kernel: Any) -> Any:
         return MARKOV[type(kernel)](scale=jnp.reshape(scale, ())) if np.size(scale) == 1 else None
     if isinstance(kernel, Correlation):  # of a stationary kernel: a multiple of it
         form = as_quasiseparable(kernel.kernel)
-        return None if form is None else _multiple(form, 1.0 / kernel.kernel.evaluate_diag(jnp.zeros(1)))
+        return None if form is None else _product(Level(1.0 / kernel.kernel.evaluate_diag(jnp.zeros(1))), form)
     if not isinstance(kernel, tinygp.kernels.Product | tinygp.kernels.Sum):
         return None
     first, second = as_quasiseparable(kernel.kernel1), as_quasiseparable(kernel.kernel2)
     if first is None or second is None:
         return None
-    if isinstance(kernel, tinygp.kernels.Sum):
-        return first + second
+    return first + second if isinstance(kernel, tinygp.kernels.Sum) else _product(first, second)
+
+
+def _product(first: Any, second: Any) -> Any:
+    """Part by part for sums, whose states tinygp keeps in blocks; a constant needs no state of its own."""
+    for one, other in ((first, second), (second, first)):
+        if isinstance(one, quasisep.Sum):
+            return _product(one.kernel1, other) + _product(one.kernel2, other)
+    for one, other in ((first, second), (second, first)):
+        if isinstance(one, Level):
+            return one.value * other
     return first * second
 
 
-def _multiple(form: Any, factor: Array) -> Any:
-    """The kernel times a number; a sum, whose states tinygp keeps in blocks, part by part."""
-    if isinstance(form, quasisep.Sum):
-        return _multiple(form.kernel1, factor) + _multiple(form.kernel2, factor)
-    return factor * form
-
-
-def log_likelihoods(kernel: Kernel, curves: Curves, *, noise_variance: float) -> Float[np.ndarray, " curves"]:
-    """The log density of each curve under a process of mean zero, summed over its outputs, in float64.
-
-    It is NaN where rounding takes the covariance of smooth paths without noise for one that is none.
-    """
-    kernel, noise = in_float64(kernel), np.asarray(noise_variance, dtype=np.float64)
-    blocks = []
-    with float64():
-        for start in range(0, len(curves), BLOCK):
-            part = curves[start : start + BLOCK]
-            terms = _evaluate(kernel, noise, sorted_design(part))
-            blocks.append(np.asarray(terms).reshape(len(part), curves.d_y).sum(axis=1))
-    return np.concatenate(blocks)
-
-
-def improve_fit(found: KernelFit, curves: Curves, *, fit_noise: bool, centred: bool, steps: int = 50) -> KernelFit:
-    """Raise the likelihood of all points of `curves` by L-BFGS, from where a fit to fewer points ended.
-
-    All values of the kernel are positive here, and move in log space; see `febm.kernels.fit_kernel`.
-    """
-    data = sorted_design(curves)
-    with float64():
-        moving = (in_float64(found.kernel), np.asarray(found.noise_variance) if fit_noise else None)
-        vector, unravel = ravel_pytree(jax.tree.map(np.log, moving))
-
-        def log_likelihood(theta: ArrayLike) -> tuple[Array, tuple[Kernel, ArrayLike, Array]]:
-            kernel, noise = jax.tree.map(jnp.exp, unravel(jnp.asarray(theta)))
-            noise = found.noise_variance if noise is None else noise
-            terms, constant = log_densities(kernel, noise, data, centred=centred)
-            return jnp.sum(terms), (kernel, noise, constant)
-
-        count = data.mask.sum() * data.y.shape[2]
-        gradient_of_loss = jax.jit(jax.value_and_grad(lambda theta: -log_likelihood(theta)[0] / count))
-
-        def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = (np.asarray(part) for part in gradient_of_loss(theta))
-            if not (np.isfinite(value) and np.isfinite(gradient).all()):
-                return 1e10, np.zeros_like(theta)
-            return float(value), gradient
-
-        start = np.asarray(vector)
-        reach = np.log(LARGEST_FACTOR)
-        best = scipy.optimize.minimize(
-            objective,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=scipy.optimize.Bounds(start - reach, start + reach),
-            options={"maxiter": steps, "ftol": 1e-10, "gtol": 1e-6},
-        )
-        value, (kernel, noise, constant) = jax.jit(log_likelihood)(best.x)
-        if not np.isfinite(value):
-            return found
-        return KernelFit(jax.tree.map(np.asarray, kernel), float(noise), np.array(constant), float(value))
-
-
-def log_densities(kernel: Kernel, noise: ArrayLike, data: Design, *, centred: bool) -> tuple[Array, Array]:
-    """As `febm.marginal_likelihood.log_densities`, for designs whose points rise."""
+def markov_whitening(kernel: Kernel, noise: ArrayLike, x: Array, mask: Array, columns: Array) -> tuple[Array, Array]:
+    """L⁻¹ times columns and log|L|, where LLᵀ = K + σ²I at the points in rising order; see `marginal_likelihood`."""
     form = as_quasiseparable(kernel)
     assert form is not None
-
-    def whiten(x: Array, mask: Array, y: Array) -> tuple[Array, Array, Array]:
-        factor = _covariance(form, x, mask, noise).cholesky()
-        both = factor.solve(jnp.concatenate([y, mask.astype(y.dtype)[:, None]], axis=1))
-        return both[:, :-1], both[:, -1], jnp.sum(jnp.log(factor.diag.d))
-
-    y = jnp.where(data.mask[:, :, None], data.y, 0.0)
-    white, ones, half_log_determinant = jax.vmap(whiten)(jnp.asarray(data.x[:, :, 0]), jnp.asarray(data.mask), y)
-    constant = jnp.zeros(data.output.shape[-1])
-    if centred:
-        products = jnp.einsum("gm,gmr,gro->o", ones, white, data.output)
-        precisions = jnp.einsum("gm,gm,gro->o", ones, ones, data.output)
-        constant = products / jnp.where(precisions > 0, precisions, 1.0)
-    residual = white - ones[:, :, None] * (data.output @ constant)[:, None, :]
-    counts = jnp.sum(data.mask, axis=1)
-    constants = half_log_determinant + 0.5 * counts * jnp.log(2.0 * jnp.pi)
-    return -0.5 * jnp.sum(jnp.square(residual), axis=1) - constants[:, None], constant
+    order = jnp.argsort(x[:, 0])
+    factor = _covariance(form, x[order, 0], mask[order], noise).cholesky()
+    return factor.solve(columns[order]), jnp.sum(jnp.log(factor.diag.d))
 
 
-def sorted_design(curves: Curves) -> Design:
-    """The designs of `curves` of one input, their points in rising order."""
-    x, mask, y, output = as_design(curves)
-    order = np.argsort(x[:, :, 0], axis=1, kind="stable")
-    x, y = (np.take_along_axis(part, order[:, :, None], axis=1) for part in (x, y))
-    return Design(x, np.take_along_axis(mask, order, axis=1), y, output)
+@eqx.filter_jit
+def smooth(
+    kernel: Kernel, noise: ArrayLike, x: ArrayLike, mask: ArrayLike, y: ArrayLike
+) -> tuple[Float[Array, "points columns"], Float[Array, " points"]]:
+    """Posterior means and variances at points `x (n, 1)`, given the values `y (n, columns)` where `mask` is true.
+
+    The smoother is that of Bierman (1973), which goes back without the inverse of a state covariance: those of smooth
+    paths at near points are singular in floating point.
+    """
+    form = as_quasiseparable(kernel)
+    x, mask, y = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(y)
+    order = jnp.argsort(x[:, 0])
+    place = x[order, 0]
+    prior = _dense(form.stationary_covariance())
+    steps = jax.vmap(lambda first, second: _dense(form.transition_matrix(first, second)).T)(
+        jnp.append(place[:1], place[:-1]), place
+    )
+    views = jax.vmap(form.observation_model)(place)
+    seen = jnp.where(mask[order][:, None], views, 0.0)
+    values = jnp.where(mask[order][:, None], y[order], 0.0)
+    identity = jnp.eye(len(prior))
+
+    def forward(state: tuple[Array, Array], point: tuple[Array, Array, Array]) -> Any:
+        mean, covariance = state
+        step, view, value = point
+        mean = step @ mean
+        covariance = prior + step @ (covariance - prior) @ step.T
+        spread = jnp.where(jnp.any(view != 0), view @ covariance @ view + noise, 1.0)
+        gain = covariance @ view / spread
+        surprise = value - view @ mean
+        kept = identity - jnp.outer(gain, view)
+        mean = mean + jnp.outer(gain, surprise)
+        covariance = kept @ covariance @ kept.T + noise * jnp.outer(gain, gain)
+        return (mean, covariance), (mean, covariance, kept, surprise / spread, jnp.outer(view, view) / spread)
+
+    def backward(pull: tuple[Array, Array], point: Any) -> Any:
+        first, second = pull
+        step, view, shown, mean, covariance, kept, surprise, information = point
+        there = shown @ (mean - covariance @ first)
+        across = covariance @ shown
+        variance = shown @ across - across @ second @ across
+        first = step.T @ (kept.T @ first - jnp.outer(view, surprise))
+        second = step.T @ (kept.T @ second @ kept + information) @ step
+        return (first, second), (there, variance)
+
+    start = (jnp.zeros((len(prior), y.shape[1])), prior)
+    _, filtered = jax.lax.scan(forward, start, (steps, seen, values))
+    end = (jnp.zeros_like(start[0]), jnp.zeros_like(prior))
+    _, (means, variances) = jax.lax.scan(backward, end, (steps, seen, views, *filtered), reverse=True)
+    back = jnp.argsort(order)
+    return means[back], variances[back]
+
+
+def _dense(matrix: Any) -> Array:
+    """A matrix; tinygp keeps those of sums in blocks."""
+    return matrix.to_dense() if hasattr(matrix, "to_dense") else matrix
 
 
 def _covariance(form: quasisep.Quasisep, x: Array, mask: Array, noise: ArrayLike) -> SymmQSM:
@@ -192,8 +158,3 @@ def _covariance(form: quasisep.Quasisep, x: Array, mask: Array, noise: ArrayLike
         p=jnp.where(seen, matrix.lower.p, 0.0), q=jnp.where(seen, matrix.lower.q, 0.0), a=matrix.lower.a
     )
     return SymmQSM(diag=DiagQSM(d=jnp.where(mask, matrix.diag.d + noise, 1.0)), lower=lower)
-
-
-@eqx.filter_jit
-def _evaluate(kernel: Kernel, noise: ArrayLike, data: Design) -> Array:
-    return log_densities(kernel, noise, data, centred=False)[0]

@@ -1,13 +1,13 @@
 """Units off first: inputs to the unit box, outputs through y ↦ (T(y) − mean) / scale, and exactly back.
 
-T is the identity, the logarithm or a power, each written as its exponent, as in Tukey's ladder: 1 is the
-identity, 0 the logarithm, anything else y**exponent.
+T is the identity, a logarithm or a power, as in Tukey's ladder; `febm.transforms` has them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -17,20 +17,11 @@ from jaxtyping import Float64
 from febm.checks import count
 from febm.curves import Curves
 from febm.errors import NotFittedError
-from febm.transforms import (
-    IDENTITY,
-    LOGARITHM,
-    ROOTS,
-    choose_exponent,
-    inverse,
-    log_derivative,
-    outside_support,
-    transformed,
-)
+from febm.transforms import IDENTITY, LOGARITHM, Transform, choose_transform, natural
 
 INPUTS = ("box", "none")
 OUTPUTS = ("standard", "curve", "none")
-TRANSFORMS = ("auto", "identity", "log", "power")
+TRANSFORMS = ("auto", "identity", "log", "power", "shifted")
 
 
 class Scaling(eqx.Module):
@@ -46,12 +37,14 @@ class Scaling(eqx.Module):
         output over all training values (an output that never changes is only centred). "curve" standardises
         each curve by its own mean and standard deviation. Its level and size are then no part of the model:
         values come back in standardised units, and `apply_values` and `invert_values` leave them as they are.
-    transform : "auto", "identity", "log" or "power"
-        "log" needs y > 0, "power" y ≥ 0. "auto" decides for each output: values are binned by place, each bin
-        gets a Gaussian before and after the transform, and the transform is taken that gains most
-        log-likelihood (Jacobian included) when the gain is more than 0.1 nats per value. So that a few values
-        cannot decide, one value's gain counts for at most 3 nats, and zeros, which have no density under a
-        power, have no vote.
+    transform : "auto", "identity", "log", "power" or "shifted"
+        "log" needs y > 0, "power" y ≥ 0. "shifted" is for skewed values without a natural zero (standardised
+        ones, say): a logarithm or root of the distance from the smallest training value, or from the largest,
+        that goes on as a straight line before it gets steep, so that every value is allowed. "auto" decides for
+        each output: values are binned by place, each bin gets a Gaussian before and after the transform, and the
+        transform is taken that gains most log-likelihood (Jacobian included) when the gain is more than 0.1 nats
+        per value. So that a few values cannot decide, one value's gain counts for at most 3 nats, and zeros, which
+        have no density under a power, have no vote on it.
     exponent : positive number, optional
         Of "power". When left out it is chosen from 1/2, 1/3 and 1/4 by the same likelihood.
     """
@@ -63,8 +56,7 @@ class Scaling(eqx.Module):
     # What `fit` learns; None before.
     lower: Float64[np.ndarray, " d_x"] | None = None
     width: Float64[np.ndarray, " d_x"] | None = None
-    exponents: Float64[np.ndarray, " d_y"] | None = None
-    floor: Float64[np.ndarray, " d_y"] | None = None
+    transforms: tuple[Transform, ...] | None = None
     mean: Float64[np.ndarray, " d_y"] | None = None
     scale: Float64[np.ndarray, " d_y"] | None = None
 
@@ -101,7 +93,12 @@ class Scaling(eqx.Module):
     @property
     def is_affine(self) -> bool:
         """Whether the way back is affine, so that it carries means to means."""
-        return bool(np.all(self._outputs()[0] == IDENTITY))
+        return all(transform.is_identity for transform in self._outputs()[0])
+
+    @property
+    def exponents(self) -> Float64[np.ndarray, " d_y"]:
+        """Of each output's transform: 1 is the identity, 0 the logarithm."""
+        return np.array([transform.exponent for transform in self._outputs()[0]])
 
     def fit(self, curves: Curves) -> Scaling:
         """A copy that knows the units of `curves`; this one stays as it is."""
@@ -111,21 +108,21 @@ class Scaling(eqx.Module):
         lower, upper = curves.domain
         if self.inputs == "none":
             lower, upper = np.zeros(curves.d_x), np.ones(curves.d_x)
-        learned = [self._fit_output(curves, output) for output in range(curves.d_y)]
-        exponents, floor, mean, scale = np.ascontiguousarray(np.array(learned, dtype=np.float64).T)
+        transforms = tuple(self._fit_transform(curves, output) for output in range(curves.d_y))
+        moments = [self._moments(curves.y[:, output], transform) for output, transform in enumerate(transforms)]
+        mean, scale = np.ascontiguousarray(np.array(moments, dtype=np.float64).T)
         return dataclasses.replace(
             self,
             lower=lower,
             width=upper - lower,
-            exponents=exponents,
-            floor=floor,
+            transforms=transforms,
             mean=mean,
             scale=scale,
         )
 
     def apply(self, curves: Curves) -> Curves:
         """The curves in the unit box, without units."""
-        _, _, mean, scale = self._outputs()
+        _, mean, scale = self._outputs()
         values = self._transformed(curves)
         if self.outputs == "curve":
             mean, scale = _curve_moments(values, curves)
@@ -143,21 +140,23 @@ class Scaling(eqx.Module):
 
     def apply_values(self, y: Any) -> np.ndarray:
         """Values `(…, d_y)` without units; as they are when `outputs` is "curve"."""
-        exponents, _, mean, scale = self._outputs()
-        y = _checked_width(y, len(exponents), "y", "output")
+        transforms, mean, scale = self._outputs()
+        y = _checked_width(y, len(transforms), "y", "output")
         if self.outputs == "curve":
             return y
         self._refuse_outside_support(y)
-        return (transformed(y, exponents) - mean) / scale
+        return (_by_output(y, transforms) - mean) / scale
 
     def invert_values(self, y: Any) -> np.ndarray:
         """Values `(…, d_y)` back in their units; in standardised units when `outputs` is "curve".
 
         A power of y cannot be negative: what is below 0 comes back as 0.
         """
-        exponents, _, mean, scale = self._outputs()
-        y = _checked_width(y, len(exponents), "y", "output")
-        return y if self.outputs == "curve" else inverse(y * scale + mean, exponents)
+        transforms, mean, scale = self._outputs()
+        y = _checked_width(y, len(transforms), "y", "output")
+        if self.outputs == "curve":
+            return y
+        return _by_output(y * scale + mean, [transform.inverse for transform in transforms])
 
     def of_each(self, curves: Curves) -> list[Scaling]:
         """The scaling of each of the curves by itself, with its own mean and scale when `outputs` is "curve"."""
@@ -175,45 +174,42 @@ class Scaling(eqx.Module):
         With `outputs="curve"` the mean and the standard deviation of a curve are taken as given. The slope of
         a power is infinite at 0: it is taken no nearer to 0 than half the smallest positive training value.
         """
-        exponents, floor, _, scale = self._outputs()
+        transforms, _, scale = self._outputs()
         values = self._transformed(curves)
         if self.outputs == "curve":
             scale = _curve_moments(values, curves)[1]
-        slopes = log_derivative(curves.y, exponents, floor) - np.log(scale)
+        slopes = _by_output(curves.y, [transform.log_derivative for transform in transforms]) - np.log(scale)
         return np.add.reduceat(np.where(np.isnan(curves.y), 0.0, slopes).sum(axis=1), curves.offsets[:-1])
 
-    def _fit_output(self, curves: Curves, output: int) -> tuple[float, float, float, float]:
-        """Exponent, floor of the slope, mean and scale of one output."""
-        exponent = self._exponent(curves, output)
-        y = curves.y[:, output]
-        floor = np.min(y, where=y > 0, initial=np.inf) / 2
-        floor = floor if np.isfinite(floor) else 1.0
-        if self.outputs != "standard":
-            return exponent, floor, 0.0, 1.0
-        values = transformed(y[~np.isnan(y), None], np.array([exponent]))[:, 0]
-        return exponent, floor, values.mean(), _usable_scale(values.std(), values.min() < values.max()).item()
-
-    def _exponent(self, curves: Curves, output: int) -> float:
+    def _fit_transform(self, curves: Curves, output: int) -> Transform:
         if self.transform == "identity":
             return IDENTITY
         if self.transform == "auto":
-            return choose_exponent(curves, output, (IDENTITY, LOGARITHM, *ROOTS))
-        if self.transform == "log":
-            _refuse(curves.y[:, output], LOGARITHM, output)
-            return LOGARITHM
-        exponent = None if self.exponent is None else float(self.exponent)
-        _refuse(curves.y[:, output], exponent or ROOTS[0], output)
-        return exponent or choose_exponent(curves, output, ROOTS)
+            return choose_transform(curves, output, ("identity", "log", "power", "shifted"))
+        if self.transform == "shifted":
+            return choose_transform(curves, output, ("shifted",))
+        y = curves.y[:, output]
+        exponent = LOGARITHM if self.transform == "log" else self.exponent
+        transform = natural(1 / 2 if exponent is None else float(exponent), y)
+        _refuse(y, transform, output)
+        return choose_transform(curves, output, ("power",)) if exponent is None else transform
+
+    def _moments(self, y: np.ndarray, transform: Transform) -> tuple[float, float]:
+        """Mean and scale of one output after its transform."""
+        if self.outputs != "standard":
+            return 0.0, 1.0
+        values = transform(y[~np.isnan(y)])
+        return values.mean(), _usable_scale(values.std(), values.min() < values.max()).item()
 
     def _transformed(self, curves: Curves) -> np.ndarray:
-        exponents, _, _, _ = self._outputs()
-        y = _checked_width(curves.y, len(exponents), "curves.y", "output")
+        transforms, _, _ = self._outputs()
+        y = _checked_width(curves.y, len(transforms), "curves.y", "output")
         self._refuse_outside_support(y)
-        return transformed(y, exponents)
+        return _by_output(y, transforms)
 
     def _refuse_outside_support(self, y: np.ndarray) -> None:
-        for output, exponent in enumerate(self._outputs()[0]):
-            _refuse(y[..., output], exponent, output)
+        for output, transform in enumerate(self._outputs()[0]):
+            _refuse(y[..., output], transform, output)
 
     def _box(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Lower corner, divisor and image of the lower corner; a constant coordinate sits at 0.5."""
@@ -222,11 +218,11 @@ class Scaling(eqx.Module):
         varies = self.width > 0
         return self.lower, np.where(varies, self.width, 1.0), np.where(varies, 0.0, 0.5)
 
-    def _outputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Exponent, floor of the slope, mean and scale of each output."""
-        if self.exponents is None or self.floor is None or self.mean is None or self.scale is None:
+    def _outputs(self) -> tuple[tuple[Transform, ...], np.ndarray, np.ndarray]:
+        """Transform, mean and scale of each output."""
+        if self.transforms is None or self.mean is None or self.scale is None:
             raise NotFittedError("Scaling is not fitted; call scaling.fit(curves) first and use what it returns.")
-        return self.exponents, self.floor, self.mean, self.scale
+        return self.transforms, self.mean, self.scale
 
 
 NAMED = {
@@ -236,11 +232,12 @@ NAMED = {
     "curve": Scaling(outputs="curve", transform="identity"),
     "log": Scaling(transform="log"),
     "power": Scaling(transform="power"),
+    "shifted": Scaling(transform="shifted"),
 }
 
 
 def as_scaling(scaling: Any) -> Scaling:
-    """A `Scaling` from one, or from "auto", "none", "standard", "curve", "log" or "power"."""
+    """A `Scaling` from one, or from "auto", "none", "standard", "curve", "log", "power" or "shifted"."""
     if isinstance(scaling, Scaling):
         return scaling
     if isinstance(scaling, str) and scaling in NAMED:
@@ -266,10 +263,16 @@ def _checked_width(values: Any, width: int, name: str, noun: str) -> np.ndarray:
     return values
 
 
-def _refuse(y: np.ndarray, exponent: float, output: int) -> None:
-    outside = outside_support(y, exponent)
+def _by_output(values: np.ndarray, functions: Sequence[Callable[[np.ndarray], np.ndarray]]) -> np.ndarray:
+    """Each function of its own entry of the last axis."""
+    columns = [function(values[..., output]) for output, function in enumerate(functions)]
+    return np.stack(columns, axis=-1).astype(np.float64)
+
+
+def _refuse(y: np.ndarray, transform: Transform, output: int) -> None:
+    outside = transform.outside(y)
     if outside.any():
-        needs, name = ("y > 0", "log") if exponent == LOGARITHM else ("y ≥ 0", "power")
+        needs, name = ("y > 0", "log") if transform.exponent == LOGARITHM else ("y ≥ 0", "power")
         raise ValueError(
             f"Scaling: the {name} transform needs {needs}; output {output} has "
             f"{count(int(outside.sum()), 'value')} outside (the smallest is {np.nanmin(y):.6g}). "

@@ -1,16 +1,21 @@
-"""Transforms of outputs by their exponent (1: identity, 0: logarithm, p: y**p), and the choice among them."""
+"""Transforms of outputs towards a Gaussian shape, and the choice among them.
+
+    T(y) = s·h(s(y − c)),    s = ±1,    h(d) = log d or d^p
+
+Values with a natural zero have c = 0 and s = 1. Values without one are measured from the end of their range, and below
+a knee κ the curve h goes on along its tangent, so that T is defined and increasing on the whole line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import equinox as eqx
 import numpy as np
 
 if TYPE_CHECKING:
     from febm.curves import Curves
 
-IDENTITY = 1.0
 LOGARITHM = 0.0
 ROOTS = (1 / 2, 1 / 3, 1 / 4)
 
@@ -19,6 +24,8 @@ HUGE = 1e300
 
 GAIN_PER_VALUE = 0.1
 """Nats per value that a transform has to gain over the identity: below that, simplicity wins."""
+KNEES = (0.01, 0.05, 0.25)
+"""Quantiles of the distances from the end of the range at which a shifted transform may begin."""
 LARGEST_GAIN = 3.0
 """One value's gain counts for at most this many nats, so that a few outliers do not decide."""
 MOST_VALUES = 100_000
@@ -27,81 +34,143 @@ BINS = 32
 """Cells that places are sorted into: fine enough to follow a mean function, coarse enough to fill."""
 
 
-def transformed(y: np.ndarray, exponents: np.ndarray) -> np.ndarray:
-    """T(y), output by output along the last axis; NaN stays NaN."""
-    return _by_output(y, exponents, lambda values, p: np.log(values) if p == LOGARITHM else values**p)
+class Transform(eqx.Module):
+    """An increasing function of the values of one output.
 
+    Attributes
+    ----------
+    exponent
+        p of d^p; 0 is the logarithm, and 1 (with all else as it is) the identity.
+    origin, sign
+        d = sign·(y − origin).
+    knee
+        Where the tangent takes over; 0: nowhere, so that d has to be positive, or for a power not negative.
+    floor
+        The slope of a power is infinite at d = 0: it is taken no nearer than here.
+    """
 
-def inverse(t: np.ndarray, exponents: np.ndarray) -> np.ndarray:
-    """T⁻¹(t), output by output along the last axis; always a finite value that T accepts again."""
+    exponent: float = eqx.field(default=1.0, static=True)
+    origin: float = eqx.field(default=0.0, static=True)
+    sign: float = eqx.field(default=1.0, static=True)
+    knee: float = eqx.field(default=0.0, static=True)
+    floor: float = eqx.field(default=0.0, static=True)
 
-    def invert(values: np.ndarray, p: float) -> np.ndarray:
-        if p == LOGARITHM:
-            return np.exp(np.clip(values, -np.log(HUGE), np.log(HUGE)))
-        return np.clip(values, 0.0, HUGE ** min(p, 1.0)) ** (1 / p)
+    @property
+    def is_identity(self) -> bool:
+        """Whether values stay as they are."""
+        return self.exponent == 1.0
 
-    return _by_output(t, exponents, invert)
+    @property
+    def is_shifted(self) -> bool:
+        """Whether it is defined on the whole line and measures from the end of the range."""
+        return self.knee > 0
 
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        """T(y); NaN stays NaN."""
+        if self.is_identity:
+            return np.array(y, dtype=np.float64)
+        distance = self.sign * (y - self.origin)
+        return self.sign * (self._curve(np.maximum(distance, self.knee)) + self._tangent(distance))
 
-def log_derivative(y: np.ndarray, exponents: np.ndarray, floor: np.ndarray) -> np.ndarray:
-    """log|dT/dy|, output by output along the last axis; a power's slope is taken at `floor` below it."""
-    slopes = np.zeros_like(y)
-    for output, p in enumerate(exponents):
-        if p == IDENTITY:
-            continue
-        values = y[..., output]
-        if p == LOGARITHM:
-            slopes[..., output] = -np.log(values)
+    def inverse(self, t: np.ndarray) -> np.ndarray:
+        """T⁻¹(t), always a finite value that T accepts again: below any power it is the origin."""
+        if self.is_identity:
+            return np.array(t, dtype=np.float64)
+        reached = self.sign * np.asarray(t, dtype=np.float64)
+        if self.exponent == LOGARITHM:
+            distance = np.exp(np.clip(reached, -np.log(HUGE), np.log(HUGE)))
         else:
-            slopes[..., output] = np.log(p) + (p - 1) * np.log(np.maximum(values, floor[output]))
-    return slopes
+            distance = np.clip(reached, 0.0, HUGE ** min(self.exponent, 1.0)) ** (1 / self.exponent)
+        if self.is_shifted:
+            start = self._curve(np.asarray(self.knee))
+            along = self.knee + np.maximum(reached - start, -HUGE) / self._slope(np.asarray(self.knee))
+            distance = np.where(reached < start, along, distance)
+        return self.origin + self.sign * distance
+
+    def log_derivative(self, y: np.ndarray) -> np.ndarray:
+        """log T'(y)."""
+        if self.is_identity:
+            return np.where(np.isnan(y), np.nan, 0.0)
+        distance = self.sign * (y - self.origin)
+        return np.log(self._slope(np.maximum(distance, max(self.knee, self.floor))))
+
+    def outside(self, y: np.ndarray) -> np.ndarray:
+        """Where the transform is not defined; NaN is missing, not outside."""
+        if self.is_identity or self.is_shifted:
+            return np.zeros(np.shape(y), dtype=bool)
+        return y <= 0 if self.exponent == LOGARITHM else y < 0
+
+    def _curve(self, distance: np.ndarray) -> np.ndarray:
+        return np.log(distance) if self.exponent == LOGARITHM else distance**self.exponent
+
+    def _slope(self, distance: np.ndarray) -> np.ndarray:
+        return 1 / distance if self.exponent == LOGARITHM else self.exponent * distance ** (self.exponent - 1)
+
+    def _tangent(self, distance: np.ndarray) -> np.ndarray | float:
+        """What the tangent adds to the value at the knee; nothing above it."""
+        return np.minimum(distance - self.knee, 0.0) * self._slope(np.asarray(self.knee)) if self.is_shifted else 0.0
 
 
-def outside_support(y: np.ndarray, exponent: float) -> np.ndarray:
-    """Where the transform is not defined; NaN is missing, not outside."""
-    if exponent == IDENTITY:
-        return np.zeros(y.shape, dtype=bool)
-    return y <= 0 if exponent == LOGARITHM else y < 0
+IDENTITY = Transform()
 
 
-def choose_exponent(curves: Curves, output: int, candidates: Sequence[float]) -> float:
-    """The candidate of largest mean log-likelihood; leaving the identity takes a gain of `GAIN_PER_VALUE`.
+def natural(exponent: float, y: np.ndarray) -> Transform:
+    """The logarithm or a power of values with a natural zero; `y` are the training values of the output."""
+    smallest = np.min(y, where=y > 0, initial=np.inf)
+    return Transform(exponent, floor=float(smallest) / 2 if np.isfinite(smallest) else 1.0)
 
-    Only candidates defined for all values take part. The likelihood is Gaussian with a mean and a variance
-    for each bin of places, Jacobian included. Bins whose values (nearly) agree say nothing about shape and
-    have no vote.
+
+def choose_transform(curves: Curves, output: int, kinds: tuple[str, ...]) -> Transform:
+    """The transform of largest mean log-likelihood among `kinds` of "identity", "log", "power" and "shifted".
+
+    Only transforms defined for all values take part, and shifted ones beside others only where values are negative:
+    zero is then no end of their range. Leaving the identity takes a gain of `GAIN_PER_VALUE`. The likelihood is
+    Gaussian with a mean and a variance for each bin of places, Jacobian included. Bins whose values (nearly) agree say
+    nothing about shape and have no vote.
     """
     y = curves.y[:, output]
     rows = np.flatnonzero(~np.isnan(y))
-    smallest = y[rows].min(keepdims=True)
-    possible = [p for p in candidates if not outside_support(smallest, p).any()]
-    if len(possible) < 2:
-        return possible[0]
     if len(rows) > MOST_VALUES:
         # A fixed subset: regular strides could keep meeting the same place of a common grid.
         rows = np.sort(np.random.default_rng(0).choice(rows, MOST_VALUES, replace=False))
+    possible = _candidates(y[~np.isnan(y)], kinds)
     y, bins = y[rows], _bins(curves.x[rows])
-    voters = (y > 0) & _spread_out(y, bins)
-    if not voters.any():
-        return possible[0]
-    reference = _log_likelihood(y, bins, possible[0])[voters]
-    threshold = GAIN_PER_VALUE if possible[0] == IDENTITY else 0.0
-    gains = [
-        np.clip(_log_likelihood(y, bins, p)[voters] - reference, -LARGEST_GAIN, LARGEST_GAIN).mean() - threshold
-        for p in possible[1:]
-    ]
-    best = int(np.argmax(gains))
-    return possible[1 + best] if gains[best] > 0 else possible[0]
+    voters = _spread_out(y, bins)
+    best, best_gain = possible[0], 0.0
+    if len(possible) == 1 or not voters.any():
+        return best
+    reference = _log_likelihood(y, bins, possible[0])
+    threshold = GAIN_PER_VALUE if possible[0].is_identity else 0.0
+    for candidate in possible[1:]:
+        # Zeros have no density under a power.
+        voting = voters if candidate.is_shifted else voters & (y > 0)
+        if not voting.any():
+            continue
+        gains = _log_likelihood(y, bins, candidate) - reference
+        gain = np.clip(gains[voting], -LARGEST_GAIN, LARGEST_GAIN).mean() - threshold
+        if gain > best_gain:
+            best, best_gain = candidate, gain
+    return best
 
 
-def _by_output(
-    values: np.ndarray, exponents: np.ndarray, function: Callable[[np.ndarray, float], np.ndarray]
-) -> np.ndarray:
-    result = np.array(values, dtype=np.float64)
-    for output, p in enumerate(exponents):
-        if p != IDENTITY:
-            result[..., output] = function(result[..., output], float(p))
-    return result
+def _candidates(y: np.ndarray, kinds: tuple[str, ...]) -> list[Transform]:
+    """The transforms of the kinds asked for that are defined for all values; the simplest is the first."""
+    candidates = [IDENTITY] if "identity" in kinds else []
+    exponents = (LOGARITHM,) * ("log" in kinds) + ROOTS * ("power" in kinds)
+    candidates += [one for p in exponents if not (one := natural(p, y)).outside(y).any()]
+    if "shifted" in kinds and (len(kinds) == 1 or y.min() < 0):
+        candidates += _shifted(y)
+    return candidates or [IDENTITY]
+
+
+def _shifted(y: np.ndarray) -> list[Transform]:
+    found = []
+    for sign, origin in ((1.0, y.min()), (-1.0, y.max())):
+        knees = np.quantile(sign * (y - origin), KNEES)
+        # A knee far below the spread is in the rounding of the values, or among many that are equal.
+        knees = [float(knee) for knee in knees if knee > 1e-6 * y.std()]
+        found += [Transform(p, float(origin), sign, knee) for knee in knees for p in (LOGARITHM, *ROOTS)]
+    return found
 
 
 def _bins(x: np.ndarray) -> np.ndarray:
@@ -126,13 +195,9 @@ def _spread_out(y: np.ndarray, bins: np.ndarray) -> np.ndarray:
     return ((np.bincount(bins) >= 5) & (variance > 1e-6 * y.var()))[bins]
 
 
-def _log_likelihood(y: np.ndarray, bins: np.ndarray, exponent: float) -> np.ndarray:
+def _log_likelihood(y: np.ndarray, bins: np.ndarray, transform: Transform) -> np.ndarray:
     """Log-density of each value under the Gaussian of its bin, in the scale of y (constants left out)."""
-    exponents = np.array([exponent])
-    t = transformed(y[:, None], exponents)[:, 0]
+    t = transform(y)
     mean, variance = _moments(t, bins)
     variance = np.maximum(variance, np.finfo(np.float64).tiny)
-    positive = y[y > 0]
-    floor = np.array([positive.min() if len(positive) else 1.0])
-    slope = log_derivative(y[:, None], exponents, floor)[:, 0]
-    return -0.5 * ((t - mean[bins]) ** 2 / variance[bins] + np.log(variance[bins])) + slope
+    return -0.5 * ((t - mean[bins]) ** 2 / variance[bins] + np.log(variance[bins])) + transform.log_derivative(y)

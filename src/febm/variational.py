@@ -67,6 +67,10 @@ class Encoder(eqx.Module):
             root = np.sqrt(self.ridge) * np.swapaxes(leading, 1, 2)
         return Code(*(jnp.asarray(part, jnp.float32) for part in (coefficients, centre, root)))
 
+    def centres(self, observed: Observations) -> Float[Array, "curves latent"]:
+        """The mean of q for every one of host observations."""
+        return _centres(self, self.codes(observed))
+
     def __call__(self, code: Code) -> Affine:
         """q as the change of variables z = centre + factor·u, u ~ N(0, I); the factor is triangular."""
         shift, log_spread = jnp.split(self.network(code.coefficients), 2)
@@ -182,28 +186,39 @@ def refine(latent: LatentModel, curve: Observations, start: Affine, steps: int) 
     """Gauss–Newton steps from the centre of `start` uphill on log p(y, z), and the Gaussian that fits there.
 
     With F the derivative of the function at the observed points over σ and r the residual over σ, a step goes to
-    z + A⁻¹(Fᵀr − z), A = I + FᵀF, where that is uphill; in the end the covariance is A⁻¹. Exact where the decoder is
-    linear.
+    z + A⁻¹(Fᵀr − z), A = I + FᵀF; steps that are not uphill are not made, and the next is damped (Levenberg–Marquardt).
+    In the end the covariance is A⁻¹. Exact where the decoder is linear.
     """
     scale = jnp.sqrt(_variance(latent))
     identity = jnp.eye(start.centre.size)
 
     def linearised(z):
-        function = lambda z: jnp.where(curve.mask, latent.function(z, curve), 0.0).reshape(-1)  # noqa: E731
+        def function(z):
+            return jnp.where(curve.mask, latent.function(z, curve), 0.0).reshape(-1)
+
         slope = jax.jacfwd(function)(z) / scale
         residual = _residual(curve, latent.function(z, curve)).reshape(-1) / scale
-        factor = jnp.linalg.cholesky(identity + slope.T @ slope)
-        return residual @ slope - z, factor
+        return residual @ slope - z, identity + slope.T @ slope
 
-    def step(z, _):
-        gradient, factor = linearised(z)
-        proposal = z + jax.scipy.linalg.cho_solve((factor, True), gradient)
-        uphill = latent.log_joint(proposal, curve) > latent.log_joint(z, curve)
-        return jnp.where(uphill, proposal, z), None
+    def step(carry, _):
+        z, height, damping = carry
+        gradient, precision = linearised(z)
+        damped = precision + damping * jnp.diag(jnp.diagonal(precision))
+        proposal = z + jnp.linalg.solve(damped, gradient)
+        proposed = latent.log_joint(proposal, curve)
+        uphill = proposed > height
+        damping = jnp.where(uphill, 0.2 * damping, jnp.maximum(5 * damping, 0.1))
+        return (jnp.where(uphill, proposal, z), jnp.where(uphill, proposed, height), damping), None
 
-    centre, _ = jax.lax.scan(step, start.centre, length=steps)
-    _, factor = linearised(centre)
+    first = (start.centre, latent.log_joint(start.centre, curve), jnp.zeros(()))
+    (centre, _, _), _ = jax.lax.scan(step, first, length=steps)
+    factor = jnp.linalg.cholesky(linearised(centre)[1])
     return Affine(centre, jax.scipy.linalg.solve_triangular(factor, identity, lower=True).T)
+
+
+@eqx.filter_jit
+def _centres(encoder: Encoder, codes: Code) -> Float[Array, "curves latent"]:
+    return jax.vmap(lambda code: encoder(code).centre)(codes)
 
 
 def log_evidence(

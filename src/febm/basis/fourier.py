@@ -13,7 +13,8 @@ from tinygp.kernels import Product
 
 from febm.basis.base import Basis, copies_per_output
 from febm.curves import Curves, as_points
-from febm.kernels import Constant, Gaussian, fit_kernel
+from febm.kernel_fit import fit_kernel
+from febm.kernels import Constant, Gaussian
 from febm.randomness import numpy_generator
 
 

@@ -16,7 +16,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from febm.basis.base import Basis, Rank, check_rank, columns_for_share, copies_per_output
 from febm.curves import Curves, as_points
-from febm.kernels import MEANS, Kernel, fit_kernel, kernel_from_name, kernel_matrix, starting_kernel
+from febm.kernel_fit import MEANS, fit_kernel
+from febm.kernels import Kernel, kernel_from_name, kernel_matrix, starting_kernel
 from febm.randomness import numpy_generator
 
 INTERPOLATIONS = ("nystrom", "ridge", "network")

@@ -5,6 +5,7 @@ A `FeatureMap` is what is trained; `Learned` is the basis that a trained one amo
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -47,20 +48,58 @@ class FeatureMap(eqx.Module):
         return self
 
 
+class StationaryFeatures(eqx.Module):
+    """A Matérn kernel on the unit box as features: products of cosines, weighted by its spectral density.
+
+    √S(|ω_j|)·∏ √2 cos(πk_j x), ω_j = πk_j (Solin and Särkkä, 2020). Size, length and smoothness are learned.
+    """
+
+    orders: Float[Array, "rank inputs"]  # k_j, half cycles across the box
+    log_size: Float[Array, ""]
+    log_length: Float[Array, ""]
+    log_smoothness: Float[Array, ""]
+
+    @classmethod
+    def start(cls, rank: int, inputs: int) -> StationaryFeatures:
+        """The `rank` lowest frequencies; functions of unit variance, length 1/5 and smoothness 1."""
+        side = range(2 * int(np.ceil(rank ** (1 / inputs))))
+        lowest = sorted(itertools.product(side, repeat=inputs), key=lambda order: (sum(k * k for k in order), order))
+        numbers = (jnp.asarray(value, jnp.float32) for value in (0.0, np.log(0.2), 0.0))
+        return cls(jnp.asarray(lowest[:rank], jnp.float32), *numbers)
+
+    def __call__(self, x: Float[Array, "points inputs"]) -> Float[Array, "points rank"]:
+        """The features at the points `x`."""
+        smoothness = jnp.exp(self.log_smoothness)
+        squares = jnp.sum(jnp.square(np.pi * self.orders), axis=1)
+        decay = jnp.log1p(squares * jnp.exp(2 * self.log_length) / (2 * smoothness))
+        # Shares of the variance, so that the size does not change with the length.
+        shares = jax.nn.softmax(-(smoothness + self.orders.shape[1] / 2) * decay)
+        cosines = jnp.cos(np.pi * x[:, None] * self.orders) * jnp.where(self.orders == 0, 1.0, np.sqrt(2))
+        return jnp.exp(self.log_size) * jnp.sqrt(shares) * jnp.prod(cosines, axis=-1)
+
+
 class FeatureNetwork(FeatureMap):
-    """One network of x whose outputs are the features, and the mean unless that is zero."""
+    """One network of x whose outputs are the features, and the mean unless that is zero.
+
+    Beside the features of the network there may be those of a stationary kernel, the same for each output.
+    """
 
     frequencies: Float[Array, "waves inputs"]
     network: ResidualMLP
     outputs: int = eqx.field(static=True)
     has_mean: bool = eqx.field(static=True)
+    stationary: StationaryFeatures | None = None
 
     def __call__(self, x: Float[Array, "points inputs"]) -> Evaluated:
         """Mean and features at the points `x`."""
         found = jax.vmap(self.network)(embed(x, self.frequencies)).reshape(len(x), self.outputs, -1)
         mean, features = (found[..., 0], found[..., 1:]) if self.has_mean else (0.0 * found[..., 0], found)
         # So that a network at its start has functions of about unit variance, whatever the number of features.
-        return Evaluated(mean, features / np.sqrt(features.shape[-1]))
+        features = features / np.sqrt(features.shape[-1])
+        if self.stationary is None:
+            return Evaluated(mean, features)
+        own = jnp.einsum("pr,oq->poqr", self.stationary(x), jnp.eye(self.outputs)).reshape(len(x), self.outputs, -1)
+        return Evaluated(mean, jnp.concatenate([features, own], axis=-1))
 
 
 class FunctionSampler(FeatureMap):

@@ -19,7 +19,8 @@ from jaxtyping import Array, ArrayLike, Float
 
 from febm.checks import as_points, count, listed
 from febm.curves import Curves
-from febm.kernels import Constant, Kernel, KernelFit, Matern32, fit_kernel
+from febm.kernel_fit import KernelFit, fit_kernel
+from febm.kernels import Constant, Kernel, Matern32
 from febm.marginal_likelihood import Design, as_design, in_float64
 from febm.precision import float64
 from febm.ragged import sorted_union

@@ -10,12 +10,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy import ndarray
 
 from febm.models.functions import warn_outside
-from febm.neural_process_networks import NeuralProcessNetwork, Predicted, map_in_chunks
+from febm.neural_process_networks import NeuralProcessNetwork, Predicted, in_chunks
 from febm.ragged import bucket
 from febm.scaling import Scaling
 
 # Latents decoded together: enough to keep the processor busy, few enough to need little memory.
-LATENTS_AT_ONCE = 64
+LATENTS_AT_ONCE = 256
 
 
 class DecoderSpace(NamedTuple):
@@ -54,11 +54,12 @@ class EvaluatedDecoder:
         self, latents: Float[ndarray, "draws latent"], key: PRNGKeyArray | None = None, scaling: Scaling | None = None
     ) -> Float[ndarray, "draws points outputs"]:
         """Values in the units of the data, or of one curve's own `scaling`; a `key` adds observation noise."""
-        mean, scale = _decode(self._space.network, jnp.asarray(latents, jnp.float32), jnp.asarray(self._points))
-        functions = np.asarray(mean, dtype=float)[:, : self._count]
+        single = jnp.asarray(latents, jnp.float32)
+        mean, scale = in_chunks(_decode, self._space.network, (single,), self._points, size=LATENTS_AT_ONCE)
+        functions = mean[:, : self._count].astype(float)
         if key is not None:
             noise = np.asarray(jax.random.normal(key, functions.shape))
-            functions = functions + np.asarray(scale)[:, : self._count] * noise
+            functions = functions + scale[:, : self._count] * noise
         return (scaling or self._space.scaling).invert_values(functions)
 
 
@@ -66,4 +67,4 @@ class EvaluatedDecoder:
 def _decode(
     network: NeuralProcessNetwork, latents: Float[Array, "draws latent"], points: Float[Array, "points inputs"]
 ) -> Predicted:
-    return map_in_chunks(lambda z: network.decode(z, points), (latents,), LATENTS_AT_ONCE)
+    return jax.vmap(lambda z: network.decode(z, points))(latents)

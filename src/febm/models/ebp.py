@@ -2,7 +2,9 @@
 
     f(x) = m(x) + φ(x)·w,    w ~ N(0, I),    k(x, x') = φ(x)ᵀφ(x')
 
-The network φ, the mean m and the noise are learned by the marginal likelihood of all curves.
+Features φ, mean m and noise are learned by the marginal likelihood of all curves. Some features are the outputs of a
+network; the others are those of a Matérn kernel whose size, length and smoothness are learned. A network has few curves
+to learn rough detail from and learns it by heart; with the second part it need not.
 """
 
 import dataclasses
@@ -11,7 +13,7 @@ from typing import Literal
 import jax
 from jaxtyping import PRNGKeyArray
 
-from febm.basis.learned import FeatureNetwork, draw_frequencies
+from febm.basis.learned import FeatureNetwork, StationaryFeatures, draw_frequencies
 from febm.checks import whole_number
 from febm.curves import Curves
 from febm.models.feature_process import PAPER_TRAINING, FeatureTraining, LearnedFeatureProcess
@@ -28,7 +30,9 @@ class EBP(LearnedFeatureProcess):
     Parameters
     ----------
     features
-        Length of φ(x) for each output.
+        Features of the network for each output.
+    stationary
+        Features of the Matérn kernel for each output; 0 for the network alone.
     mean
         "learned": the network has the mean function as one more output; "zero": the mean of the scaled outputs.
     scaling
@@ -37,6 +41,9 @@ class EBP(LearnedFeatureProcess):
         The network and how it is trained.
     validation
         Share of the curves held out to stop the training and to reduce its rates.
+    checkpoint
+        A file that training is saved to after every epoch. If it is there already, `fit` with the same curves and
+        settings goes on where it stopped; it takes an integer or a key as `random_state`.
     random_state
         None, an integer or a JAX key.
     progress
@@ -46,19 +53,23 @@ class EBP(LearnedFeatureProcess):
     def __init__(
         self,
         *,
-        features: int = 64,
+        features: int = 16,
+        stationary: int = 128,
         mean: Literal["learned", "zero"] = "learned",
         scaling: str | Scaling = "auto",
         training: FeatureTraining = FeatureTraining(),
         validation: float = 0.2,
+        checkpoint: str | None = None,
         random_state: RandomState = None,
         progress: bool | Progress = True,
     ) -> None:
         self.features = features
+        self.stationary = stationary
         self.mean = mean
         self.scaling = scaling
         self.training = training
         self.validation = validation
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.progress = progress
 
@@ -77,6 +88,7 @@ class EBP(LearnedFeatureProcess):
         check_choice("EBP.paper", "dataset", dataset, ("quadratic", "melbourne", "stocks", "gridwatch"))
         return cls(
             features=100,
+            stationary=0,
             mean="zero",
             scaling=PAPER[dataset]["scaling"],
             training=dataclasses.replace(PAPER_TRAINING, activation="relu"),
@@ -87,6 +99,7 @@ class EBP(LearnedFeatureProcess):
     def _start(self, curves: Curves, key: PRNGKeyArray) -> FeatureNetwork:
         check_choice("EBP", "mean", self.mean, ("learned", "zero"))
         features = whole_number("EBP: features", self.features)
+        rank = whole_number("EBP: stationary", self.stationary, least=0)
         wave_key, network_key = jax.random.split(key)
         training = self.training
         has_mean = self.mean == "learned"
@@ -98,4 +111,6 @@ class EBP(LearnedFeatureProcess):
             activation=training.activation,
             key=network_key,
         )
-        return FeatureNetwork(draw_frequencies(training.waves, curves, wave_key), network, curves.d_y, has_mean)
+        frequencies = draw_frequencies(training.waves, curves, wave_key, training.highest_wave)
+        stationary = StationaryFeatures.start(rank, curves.d_x) if rank else None
+        return FeatureNetwork(frequencies, network, curves.d_y, has_mean, stationary)

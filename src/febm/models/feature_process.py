@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from febm.basis.learned import FeatureMap, Learned
+from febm.basis.learned import FeatureMap, FeatureNetwork, Learned
 from febm.curves import Curves
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.basis_process import BasisProcess
 from febm.models.recipes import Fitted, held_out_parts
+from febm.models.settings import as_checkpoint
 from febm.networks import LinearGenerator
 from febm.priors import GaussianPrior
 from febm.progress import Progress
@@ -42,11 +43,13 @@ class FeatureTraining:
         Of the residual network.
     waves
         Cosines and sines of x that the network sees beside x; 0 for x alone.
+    highest_wave
+        Cycles of the fastest of them across the box of the inputs; None: what the points of a curve resolve.
     smallest_noise
         Least standard deviation of the noise, in units of the scaled outputs. With hardly any noise the likelihood is
         all about the last digits of the curves, and the spread of the functions is learned very slowly.
     group, noise_group
-        Rates of the network and of the noise.
+        Rates of the network, and of the noise and the numbers of a stationary kernel.
     optimisation
         The training loop.
     """
@@ -54,7 +57,8 @@ class FeatureTraining:
     width: int = 128
     depth: int = 3
     activation: str = "silu"
-    waves: int = 32
+    waves: int = 4
+    highest_wave: float | None = 2.0
     smallest_noise: float = 1e-3
     group: Group = Group(rate=1e-3, factor=0.5, minimum=1e-5)
     noise_group: Group = Group(rate=1e-2, factor=0.5, minimum=1e-4)
@@ -72,10 +76,14 @@ PAPER_TRAINING = FeatureTraining(
 
 
 class LearnedFeatureProcess(BasisProcess):
-    """A process on a learned basis; subclasses have the arguments `training` and `validation` and write `_start`."""
+    """A process on a learned basis.
+
+    Subclasses have the arguments `training`, `validation` and `checkpoint`, and write `_start`.
+    """
 
     training: FeatureTraining
     validation: float
+    checkpoint: str | None
 
     @abc.abstractmethod
     def _start(self, curves: Curves, key: PRNGKeyArray) -> FeatureMap:
@@ -85,6 +93,7 @@ class LearnedFeatureProcess(BasisProcess):
         name = type(self).__name__
         if not 0 < self.validation < 1:
             raise ValueError(f"{name}: validation is {self.validation}; give a share between 0 and 1, such as 0.2.")
+        checkpoint = as_checkpoint(name, self.checkpoint)
         split_key, start_key, train_key = jax.random.split(key, 3)
         located = locate(curves)
         held_out, *_ = held_out_parts(len(curves), self.validation, split_key)
@@ -98,6 +107,7 @@ class LearnedFeatureProcess(BasisProcess):
             key=train_key,
             progress=progress,
             watch=lambda model: {"noise": float(jnp.sqrt(model.noise_variance))},
+            checkpoint=checkpoint,
         )
         process: FeatureProcess = trained.model
         variance = float(process.noise_variance)
@@ -182,11 +192,19 @@ class MarginalLikelihood(Objective):
         return _per_value(model, held_out)
 
     def groups(self, model: Any) -> PyTree[str]:
-        """The network and the noise; frequencies and latents stay as they were drawn."""
+        """The network, and noise and kernel at one rate; frequencies and latents stay as they were drawn."""
         labels = jax.tree.map(lambda leaf: FROZEN, model)
         labels = eqx.tree_at(lambda tree: tree.likelihood.log_scale, labels, "noise")
         network = jax.tree.map(lambda leaf: "features", model.map.network)
-        return eqx.tree_at(lambda tree: tree.map.network, labels, network)
+        labels = eqx.tree_at(lambda tree: tree.map.network, labels, network)
+        if not isinstance(model.map, FeatureNetwork) or model.map.stationary is None:
+            return labels
+
+        def kernel(tree: Any) -> tuple[Any, ...]:
+            stationary = tree.map.stationary
+            return stationary.log_size, stationary.log_length, stationary.log_smoothness
+
+        return eqx.tree_at(kernel, labels, ("noise",) * 3)
 
 
 def _per_value(model: FeatureProcess, curves: LocatedCurves) -> Float[Array, ""]:

@@ -6,17 +6,24 @@ Mean, eigenfunctions and noise come from all curves together, however sparse eac
 known by conditional expectation (Yao, Müller and Wang, JASA 2005, call this PACE).
 """
 
+from typing import Any, Literal
+
 import numpy as np
 import pandas as pd
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Float, PRNGKeyArray
 
 from febm.basis import Empirical
 from febm.curves import Curves
+from febm.inference import Effort
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
+from febm.models.base import one_grid
 from febm.models.basis_process import BasisProcess
+from febm.models.gp import DATASETS
 from febm.models.recipes import Fitted, fold_basis
+from febm.models.settings import PAPER, check_choice
 from febm.networks import LinearGenerator
+from febm.observations import observe
 from febm.priors import GaussianPrior
 from febm.progress import Progress
 from febm.randomness import RandomState
@@ -39,6 +46,18 @@ class FPCA(BasisProcess):
         None, an integer or a JAX key.
     progress
         True for a bar, False for silence, or a `Progress`.
+
+    Attributes
+    ----------
+    basis_ : Empirical
+        Mean and eigenfunctions, in scaled units; `rank_` of them are used.
+    history_ : DataFrame
+        The held-out evidence per value and the noise that were chosen.
+
+    Notes
+    -----
+    Eigenfunctions are orthonormal in L² of the domain, of measure 1. On an even grid of m points they are the
+    components of scikit-learn's `PCA` times √m, and eigenvalues are its `explained_variance_` over m.
     """
 
     def __init__(
@@ -55,6 +74,48 @@ class FPCA(BasisProcess):
         self.validation = validation
         self.random_state = random_state
         self.progress = progress
+
+    @classmethod
+    def paper(
+        cls,
+        dataset: Literal["quadratic", "melbourne", "stocks", "gridwatch"],
+        *,
+        random_state: RandomState = None,
+        progress: bool | Progress = True,
+    ) -> "FPCA":
+        """Functional PCA as the paper has it among its bases, with 0.99 of the variance; it fits no model of it."""
+        check_choice("FPCA.paper", "dataset", dataset, DATASETS)
+        return cls(rank=0.99, scaling=PAPER[dataset]["scaling"], random_state=random_state, progress=progress)
+
+    @property
+    def rank_(self) -> int:
+        """How many components there are."""
+        return self.model_.generator.latent_dim
+
+    @property
+    def eigenvalues_(self) -> Float[np.ndarray, " rank"]:
+        """The variances λ of the scores, falling, in scaled units."""
+        return self.basis_.spectrum[: self.rank_]
+
+    @property
+    def noise_variance_(self) -> float:
+        """The noise variance, in scaled units."""
+        likelihood = self.model_.likelihood
+        assert isinstance(likelihood, Gaussian)
+        return float(likelihood.variance)
+
+    def eigenfunctions(self, at: Any = None) -> Float[np.ndarray, "points outputs rank"]:
+        """The eigenfunctions e_k at the points `at` (by default those of the training curves), in scaled units."""
+        self._require_fitted("eigenfunctions")
+        points = one_grid(self.grid_ if at is None else at, self.scaling_.d_x, "FPCA.eigenfunctions")
+        return self.basis_.eigenfunctions(self.scaling_.apply_points(points))[:, :, : self.rank_]
+
+    def transform(self, curves: Any) -> Float[np.ndarray, "curves rank"]:
+        """The scores √λ_k E[ξ_k | values] of partly observed curves, in scaled units."""
+        curves = self._context(curves)
+        observed = observe(self.basis_, self.scaling_.apply(curves))
+        found = self._infer(observed, "exact", Effort(draws=1), self.posterior_key_)
+        return found.mean * np.sqrt(self.eigenvalues_)
 
     def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
         basis, folds, _ = fold_basis(Empirical(rank=self.rank), curves, self.validation, None, key)

@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -32,6 +32,33 @@ if TYPE_CHECKING:
 BLOCK_VALUES = 1 << 24
 # Points so little beyond the training points (as a share of the domain) are no cause for alarm.
 DOMAIN_SLACK = 0.05
+
+
+class Evaluated(Protocol):
+    """Functions at fixed points."""
+
+    def values(
+        self, weights: Float[ndarray, "draws weights"], key: PRNGKeyArray | None = None, scaling: Scaling | None = None
+    ) -> Float[ndarray, "draws points outputs"]:
+        """Values in the units of the data, or of one curve's own `scaling`; a `key` adds observation noise."""
+
+
+class Space(Protocol):
+    """What lies between a latent and a function, as a posterior needs it."""
+
+    @property
+    def scaling(self) -> Scaling:
+        """From the units of the data to those of the model."""
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the mean function is the function of the mean latent."""
+
+    def weights(self, latents: Float[ndarray, "draws latent"]) -> Float[ndarray, "draws weights"]:
+        """What `Evaluated.values` turns into functions."""
+
+    def at(self, points: Float[ndarray, "points inputs"]) -> Evaluated:
+        """The space at some points."""
 
 
 class FunctionSpace(NamedTuple):
@@ -101,7 +128,7 @@ class LatentFunctionPosterior(Posterior):
 
     def __init__(
         self,
-        space: FunctionSpace,
+        space: Space,
         latent: LatentPosterior,
         ids: pd.Index,
         *,
@@ -142,7 +169,7 @@ class LatentFunctionPosterior(Posterior):
         chosen = np.asarray(jax.random.permutation(choose_key, latents.shape[1])[:n])
         ids = pair_ids(self.ids, n)
 
-        def drawn(i: int, there: EvaluatedSpace) -> ndarray:
+        def drawn(i: int, there: Evaluated) -> ndarray:
             key = jax.random.fold_in(noise_key, i) if noise else None
             return there.values(self._space.weights(latents[i, chosen]), key, self._scalings[i])
 
@@ -199,7 +226,7 @@ class LatentFunctionPosterior(Posterior):
         columns = {"method": self._method, "draws": self._latent.draws.shape[1], **self._latent.diagnostics}
         return pd.DataFrame(columns, index=self.ids)
 
-    def _draws(self, curve: int, there: EvaluatedSpace, noise: bool = False) -> Float[ndarray, "draws points outputs"]:
+    def _draws(self, curve: int, there: Evaluated, noise: bool = False) -> Float[ndarray, "draws points outputs"]:
         # The noise of an interval is part of its definition, not of a draw: the same one every time.
         key = jax.random.fold_in(jax.random.key(0), curve) if noise else None
         return there.values(self._space.weights(self._latent.draws[curve]), key, self._scalings[curve])
@@ -207,9 +234,7 @@ class LatentFunctionPosterior(Posterior):
     def _points(self, at: Any, action: str) -> ndarray | list[ndarray]:
         return points_of(at, self._space.scaling.d_x, len(self.ids), f"Posterior.{action}")
 
-    def _per_curve(
-        self, points: ndarray | list[ndarray], value: Callable[[int, EvaluatedSpace], ndarray]
-    ) -> list[ndarray]:
+    def _per_curve(self, points: ndarray | list[ndarray], value: Callable[[int, Evaluated], ndarray]) -> list[ndarray]:
         if isinstance(points, list):
             return [value(i, self._space.at(own)) for i, own in enumerate(points)]
         shared = self._space.at(points)

@@ -16,9 +16,9 @@ from tinygp.kernels import Kernel
 from febm.basis import Empirical
 from febm.checks import whole_number
 from febm.curves import Curves
-from febm.kernels import Constant, Matern52, kernel_from_name
+from febm.kernels import Constant, Matern52, kernel_from_name, split_noise
 from febm.models.gp_field import Evaluated, GaussianField, MeanFunction, build_field
-from febm.models.gp_fit import fit_free, fit_named
+from febm.models.gp_fit import fit_given, fit_named
 from febm.models.gp_posterior import GaussianPosterior
 from febm.models.scaled import ScaledProcess
 from febm.models.settings import PAPER, check_choice
@@ -39,17 +39,21 @@ class GaussianProcess(ScaledProcess):
     Parameters
     ----------
     kernel
-        A name such as "matern52": that kernel, beside a level that each curve has for itself; or a kernel in the units
-        of the scaled inputs, where the search for its hyper-parameters starts.
+        A name such as "matern52": that kernel, with a length for each input, beside a level that each curve has for
+        itself; or a kernel of `febm.kernels`, such as `2.0 * Matern52(0.3) + White(0.01)`, in the units of the scaled
+        inputs and outputs: where the search for its hyper-parameters starts. A term `White` of it is the noise.
     variance
-        Of a kernel given by name. "curves": the variance that the curves have about their mean, so that samples are as
-        wide as the curves; "likelihood": fitted with the rest, which predicts better where curves are much smoother
-        than the kernel, but may give samples that are much wider than the curves.
+        Of a kernel given by name. "curves": held at the variance that the curves have about their mean, so that samples
+        are as wide as the curves; the likelihood is then maximised over the rest only, and is lower than it could be.
+        "likelihood": fitted with the rest, which predicts better where curves are much smoother than the kernel, but
+        may give samples that are much wider than the curves. A kernel that is not a name is always fitted in full.
     mean
         "smooth": a mean function, estimated from all curves; "constant": one number for each output; "zero": none, in
         scaled units.
     noise
         The noise variance in scaled units, held fixed; None: fitted.
+    fit_kernel
+        False: a kernel that is not a name is held as it is, with the noise of its `White` term if it has one.
     scaling
         "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
     random_state
@@ -62,7 +66,24 @@ class GaussianProcess(ScaledProcess):
     field_ : GaussianField
         Mean, kernel and noise, in scaled units; also as `kernel_` and `noise_variance_`.
     history_ : DataFrame
-        The log likelihood per value that the search reached.
+        The log likelihood, in scaled units, that the search reached on the values that it saw.
+
+    Notes
+    -----
+    With everything held fixed, evidences and posteriors are those of scikit-learn's `GaussianProcessRegressor`, one for
+    each curve, with `optimizer=None` and `alpha` the noise::
+
+        kernel = 2.0 * febm.kernels.Matern52(0.3)
+        model = febm.GaussianProcess(kernel=kernel, noise=0.05, mean="zero", scaling="none", fit_kernel=False)
+        model.fit(curves)
+        model.log_evidence(curves)  # one log marginal likelihood for each curve
+        model.condition(curves).mean(at), model.condition(curves).variance(at)
+
+    The variance of `WhiteKernel` is a part of the standard deviation there, and of `variance(at, noise=True)` here.
+
+    Matérn kernels of one input, constants, their sums and products have solvers whose cost grows like the number of
+    points: they are used for the fit and the evidence of curves of more than 200 points and for posteriors given more
+    than 500. All other covariances are factored as they are.
     """
 
     field_: GaussianField
@@ -75,6 +96,7 @@ class GaussianProcess(ScaledProcess):
         variance: Literal["curves", "likelihood"] = "curves",
         mean: Literal["smooth", "constant", "zero"] = "smooth",
         noise: float | None = None,
+        fit_kernel: bool = True,
         scaling: str | Scaling = "standard",
         random_state: RandomState = None,
         progress: bool | Progress = True,
@@ -83,6 +105,7 @@ class GaussianProcess(ScaledProcess):
         self.variance = variance
         self.mean = mean
         self.noise = noise
+        self.fit_kernel = fit_kernel
         self.scaling = scaling
         self.random_state = random_state
         self.progress = progress
@@ -155,6 +178,16 @@ class GaussianProcess(ScaledProcess):
                 f"GaussianProcess: kernel is {self.kernel!r}; give a name such as 'matern52', or a kernel of "
                 "febm.kernels."
             )
+        elif self.noise is not None and split_noise(self.kernel).noise_variance is not None:
+            raise ValueError(
+                f"GaussianProcess: noise is {self.noise!r} and the kernel has a White term, which is the noise too; "
+                "give one of them."
+            )
+        if not isinstance(self.fit_kernel, bool) or (isinstance(self.kernel, str) and not self.fit_kernel):
+            raise ValueError(
+                f"GaussianProcess: fit_kernel is {self.fit_kernel!r} and kernel is {self.kernel!r}; give True, "
+                "or False with a kernel and its values, such as 2.0 * febm.kernels.Matern52(0.3)."
+            )
         if self.mean == "smooth" and len(curves) < 2:
             raise ValueError(
                 "GaussianProcess.fit: mean='smooth' is estimated from at least 2 curves; got 1. "
@@ -176,7 +209,8 @@ class GaussianProcess(ScaledProcess):
             free = self.variance == "likelihood"
             found = fit_named(self.kernel, centred, noise=self.noise, mean=about, free_variance=free, key=kernel_key)
         else:
-            found = fit_free(self.kernel, centred, noise=self.noise, mean=about, key=kernel_key)
+            fixed = not self.fit_kernel
+            found = fit_given(self.kernel, centred, noise=self.noise, mean=about, fixed=fixed, key=kernel_key)
         if self.mean == "constant":
             mean = MeanFunction(found.mean)
         self.field_ = build_field(found.kernel, found.noise_variance, mean, curves)

@@ -20,14 +20,20 @@ from scipy.special import ndtri
 
 from febm.checks import share, whole_number
 from febm.curves import Curves
+from febm.marginal_likelihood import in_float64, log_likelihoods
 from febm.models.base import Posterior, points_of
 from febm.models.functions import pair_ids
 from febm.models.gp_field import GaussianField
 from febm.models.scaled import scale_alike
-from febm.quasiseparable import LONG_CURVE, as_quasiseparable, log_likelihoods
+from febm.precision import float64
+from febm.quasiseparable import LONG_CURVE, as_quasiseparable, markov_whitening, smooth
+from febm.ragged import bucket
 from febm.randomness import RandomState, as_key, numpy_generator
 from febm.scaling import Scaling
 
+# Contexts of more points have their posteriors from the O(n) smoother where the kernel has one. For a single curve it
+# is the faster way from some 200 points on; curves at the same points share the factor of the other.
+LONG_CONTEXT = 500
 # Factors of so many entries in all are kept; beyond, they are made again when needed.
 KEPT_VALUES = 1 << 25
 # Gauss–Hermite nodes for means behind a transform that is not affine.
@@ -98,10 +104,10 @@ class GaussianPosterior(Posterior):
             scale = np.sqrt(self._field.noise_variance)
             errors = scale * numpy_generator(context_key).standard_normal((n, *context.y.shape))
             errors += prior.values(self._field.at(context.x))
-            for output, seen in enumerate(self._solver.solutions(context)):
-                if seen.points.size:
-                    pull = seen.solve(seen.residual[:, None] - errors[:, seen.rows, output].T)
-                    drawn[:, :, output] += (self._field.covariance(x, seen.points) @ pull).T
+            for output, seen in enumerate(self._solver.seen(context)):
+                if len(seen.points):
+                    residuals = seen.residual[:, None] - errors[:, seen.rows, output].T
+                    drawn[:, :, output] += self._solver.regress(seen.points, residuals, x).T
             drawn += self._field.mean(x)
             if noise:
                 drawn += scale * numpy_generator(noise_key).standard_normal(drawn.shape)
@@ -152,13 +158,10 @@ class GaussianPosterior(Posterior):
         """Mean and variance `(m, d_y)` at points without units."""
         mean = self._field.mean(x)
         variance = np.repeat(self._field.variance(x)[:, None], mean.shape[1], axis=1)
-        for output, seen in enumerate(self._solver.solutions(self._scaled[i])):
-            if seen.points.size:
-                cross = self._field.covariance(seen.points, x)
-                mean[:, output] += cross.T @ seen.weights
-                variance[:, output] -= np.sum(
-                    scipy.linalg.solve_triangular(seen.factor, cross, lower=True) ** 2, axis=0
-                )
+        for output, seen in enumerate(self._solver.seen(self._scaled[i])):
+            if len(seen.points):
+                expected, variance[:, output] = self._solver.moments(seen.points, seen.residual[:, None], x)
+                mean[:, output] += expected[:, 0]
         return mean, np.maximum(variance, 0.0) + (self._field.noise_variance if noise else 0.0)
 
     def _points(self, at: Any, action: str) -> ndarray | list[ndarray]:
@@ -174,58 +177,93 @@ class GaussianPosterior(Posterior):
         return np.stack([value(i, scaled) for i in range(len(self))])
 
 
-class Solution(NamedTuple):
-    """What the observed values of one output of a curve say: C = LLᵀ and C⁻¹(y − m)."""
+class Seen(NamedTuple):
+    """The observed values of one output of a curve."""
 
     rows: ndarray  # which points of the curve
     points: Float[ndarray, "points inputs"]
-    residual: Float[ndarray, " points"]
-    factor: Float[ndarray, "points points"]
-    weights: Float[ndarray, " points"]
-
-    def solve(self, right: ndarray) -> ndarray:
-        """C⁻¹ times columns."""
-        return scipy.linalg.cho_solve((self.factor, True), right)
-
-    @property
-    def log_density(self) -> float:
-        """log N(y; m, C)."""
-        constants = np.sum(np.log(np.diagonal(self.factor))) + 0.5 * len(self.residual) * np.log(2 * np.pi)
-        return float(-0.5 * self.residual @ self.weights - constants)
+    residual: Float[ndarray, " points"]  # y − m
 
 
 class Solver:
-    """Factors of the covariances of curves; those at the same points share one."""
+    """Regression on the values of curves in scaled units; those at the same points share a factor."""
 
     def __init__(self, field: GaussianField) -> None:
         self._field = field
         self._factors: dict[bytes, ndarray] = {}
         self._kept = 0
 
-    def solutions(self, curve: Curves) -> list[Solution]:
-        """One for each output of a single curve, in scaled units."""
+    def seen(self, curve: Curves) -> list[Seen]:
+        """What was observed of each output of a single curve."""
         residuals = curve.y - self._field.mean(curve.x)
-        return [self._solution(curve.x, residuals[:, output]) for output in range(curve.d_y)]
+        rows = [np.flatnonzero(~np.isnan(column)) for column in residuals.T]
+        return [Seen(own, curve.x[own], residuals[own, output]) for output, own in enumerate(rows)]
+
+    def regress(self, points: ndarray, columns: ndarray, x: ndarray) -> Float[ndarray, "asked columns"]:
+        """k(x, X) C⁻¹ times columns: posterior means of a process of mean zero."""
+        if self._is_long(len(points)):
+            found = self._smooth(points, columns, x)[0]
+            if np.isfinite(found).all():
+                return found
+        weights = scipy.linalg.cho_solve((self._factor(points), True), columns)
+        return self._field.covariance(x, points) @ weights
+
+    def moments(self, points: ndarray, columns: ndarray, x: ndarray) -> tuple[ndarray, Float[ndarray, " asked"]]:
+        """The same, and the posterior variances."""
+        if self._is_long(len(points)):
+            means, variance = self._smooth(points, columns, x)
+            if np.isfinite(means).all() and np.isfinite(variance).all():
+                return means, variance
+        factor = self._factor(points)
+        cross = self._field.covariance(points, x)
+        explained = np.sum(scipy.linalg.solve_triangular(factor, cross, lower=True) ** 2, axis=0)
+        return cross.T @ scipy.linalg.cho_solve((factor, True), columns), self._field.variance(x) - explained
 
     def log_evidence(self, curves: Curves) -> Float[ndarray, " curves"]:
         """log p(values) of scaled curves: long ones by the O(n) solver where the kernel has one."""
         evidence = np.full(len(curves), np.nan)
         long = np.flatnonzero(curves.lengths > LONG_CURVE)
-        if len(long) and curves.d_x == 1 and as_quasiseparable(self._field.kernel) is not None:
+        if len(long) and self._is_markov:
             chosen = curves[long]
             centred = chosen.replace(y=chosen.y - self._field.mean(chosen.x))
-            evidence[long] = log_likelihoods(self._field.kernel, centred, noise_variance=self._field.noise_variance)
+            noise = self._field.noise_variance
+            evidence[long] = log_likelihoods(self._field.kernel, centred, noise_variance=noise, whiten=markov_whitening)
         for i in np.flatnonzero(np.isnan(evidence)):
-            evidence[i] = sum(solution.log_density for solution in self.solutions(curves[int(i)]))
+            evidence[i] = sum(self._log_density(seen) for seen in self.seen(curves[int(i)]))
         return evidence
 
-    def _solution(self, x: ndarray, residual: ndarray) -> Solution:
-        rows = np.flatnonzero(~np.isnan(residual))
-        points, residual = x[rows], residual[rows]
-        if not len(rows):
-            return Solution(rows, points, residual, np.zeros((0, 0)), residual)
-        factor = self._factor(points)
-        return Solution(rows, points, residual, factor, scipy.linalg.cho_solve((factor, True), residual))
+    @functools.cached_property
+    def _is_markov(self) -> bool:
+        return len(self._field.lower) == 1 and as_quasiseparable(self._field.kernel) is not None
+
+    def _is_long(self, count: int) -> bool:
+        return count > LONG_CONTEXT and self._is_markov
+
+    def _smooth(self, points: ndarray, columns: ndarray, x: ndarray) -> tuple[ndarray, ndarray]:
+        """Posterior means and variances at `x` in O(n)."""
+        count = len(points) + len(x)
+        places = np.concatenate([points, x])
+        values = np.concatenate([columns, np.zeros((len(x), columns.shape[1]))])
+        more = bucket(count, 8) - count  # so that few sizes are ever compiled
+        mask = np.arange(count + more) < len(points)
+        with float64():
+            means, variance = smooth(
+                in_float64(self._field.kernel),
+                np.asarray(self._field.noise_variance),
+                np.pad(places, ((0, more), (0, 0)), mode="edge"),
+                mask,
+                np.pad(values, ((0, more), (0, 0))),
+            )
+            return np.array(means[len(points) : count]), np.array(variance[len(points) : count])
+
+    def _log_density(self, seen: Seen) -> float:
+        """log N(y; m, C)."""
+        if not len(seen.rows):
+            return 0.0
+        factor = self._factor(seen.points)
+        white = scipy.linalg.solve_triangular(factor, seen.residual, lower=True)
+        constants = np.sum(np.log(np.diagonal(factor))) + 0.5 * len(white) * np.log(2 * np.pi)
+        return float(-0.5 * white @ white - constants)
 
     def _factor(self, points: ndarray) -> ndarray:
         name = points.tobytes()

@@ -2,10 +2,11 @@
 
     z ~ N(0, I),    y = f(x, z) + s(x, z)·ε,    q(z | context) from the mean of encoded pairs (x, y)
 
-Trained as Le et al. (2018) advise, with contexts of random size; empty ones make the prior mean something.
+The decoder learns from whole curves, as a variational autoencoder does, so that the prior means something; the encoder
+learns from contexts of random size as well.
 """
 
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -16,18 +17,20 @@ from febm.checks import share, whole_number
 from febm.curves import Curves
 from febm.inference import LatentPosterior
 from febm.models.decoder_space import DecoderSpace
-from febm.models.functions import FunctionSpace, LatentFunctionPosterior
+from febm.models.functions import LatentFunctionPosterior
 from febm.models.scaled import ScaledProcess, scale_alike
 from febm.models.settings import as_checkpoint, check_choice
 from febm.neural_process_inference import METHODS, InferenceMethod, infer, predictive_density
 from febm.neural_process_networks import Architecture, NeuralProcessNetwork, as_pairs
-from febm.neural_process_training import ContextBound
+from febm.neural_process_training import BOUNDS, Bound, ContextBound
 from febm.progress import Progress
 from febm.randomness import RandomState, as_key
 from febm.scaling import Scaling
 from febm.training import Group, Optimisation, train
 
 FEWEST_CURVES = 5
+# Few curves are shown so often in an epoch, each time with other points and contexts, that it has about so many.
+CURVES_IN_EPOCH = 1024
 
 
 class NeuralProcess(ScaledProcess):
@@ -39,10 +42,18 @@ class NeuralProcess(ScaledProcess):
         Length of z.
     architecture
         Sizes of encoder and decoder, features of x, and how the noise is modelled.
+    bound
+        "marginal": decoder and prior maximise the likelihood of whole curves, and the encoder learns beside that what
+        contexts say; "conditional": that of targets given contexts, as in the literature.
     empty
-        Share of the training contexts that are empty: what teaches the prior.
+        Share of the training contexts that are empty: what teaches the prior where the bound is conditional.
     samples
-        Latents for each curve in a training step; more than one makes the bound importance-weighted.
+        Latents for each curve in a training step; more than one makes the bound importance-weighted, which costs time
+        and corrects the noise where the coordinates of z depend on each other given a curve.
+    points
+        The most points of a curve in a training step, drawn anew each time.
+    repeats
+        How often an epoch shows every curve, or "auto": so often that it shows about 1,024.
     inference
         "importance": draws from p(z | context) by importance sampling around its modes; "amortised": draws from the
         encoder's q(z | context), as in the literature.
@@ -74,12 +85,15 @@ class NeuralProcess(ScaledProcess):
         *,
         latent_dim: int = 16,
         architecture: Architecture = Architecture(),
-        empty: float = 0.5,
-        samples: int = 4,
+        bound: Bound = "marginal",
+        empty: float = 0.0,
+        samples: int = 1,
+        points: int = 64,
+        repeats: int | Literal["auto"] = "auto",
         inference: InferenceMethod = "importance",
         draws: int = 256,
         proposals: int = 512,
-        optimisation: Optimisation = Optimisation(epochs=300, batch_size=16, patience=40, plateau=8),
+        optimisation: Optimisation = Optimisation(epochs=200, batch_size=16, patience=30, plateau=6),
         networks_group: Group = Group(rate=3e-3, factor=0.5, minimum=1e-4),
         noise_group: Group = Group(rate=1e-2, factor=0.5, minimum=5e-4),
         scaling: str | Scaling = "standard",
@@ -90,8 +104,11 @@ class NeuralProcess(ScaledProcess):
     ) -> None:
         self.latent_dim = latent_dim
         self.architecture = architecture
+        self.bound = bound
         self.empty = empty
         self.samples = samples
+        self.points = points
+        self.repeats = repeats
         self.inference = inference
         self.draws = draws
         self.proposals = proposals
@@ -126,6 +143,9 @@ class NeuralProcess(ScaledProcess):
                 noise_slope=0.9,
                 smallest_spread=0.1,
             ),
+            bound="conditional",
+            points=WHOLE_CURVES,
+            repeats=1,
             inference="amortised",
             optimisation=Optimisation(epochs=1000, batch_size=128, averaging=0.0),
             networks_group=Group(rate=1e-3, factor=0.9, minimum=1e-4),
@@ -182,7 +202,7 @@ class NeuralProcess(ScaledProcess):
             return together + jacobian + more_jacobian
 
         return LatentFunctionPosterior(
-            cast(FunctionSpace, self._space),
+            self._space,
             latent,
             curves.ids,
             scalings=scalings,
@@ -212,9 +232,9 @@ class NeuralProcess(ScaledProcess):
         held_out = max(1, round(self.validation * len(curves)))
         pairs = as_pairs(curves)
         trained = train(
-            ContextBound(float(self.empty), self.samples),
+            ContextBound(self.bound, float(self.empty), self.samples, self.points),
             network,
-            pairs[order[held_out:]],
+            pairs[jnp.tile(order[held_out:], self._repeats(len(curves) - held_out))],
             pairs[order[:held_out]],
             groups={"networks": self.networks_group, "noise": self.noise_group},
             settings=self.optimisation,
@@ -225,20 +245,29 @@ class NeuralProcess(ScaledProcess):
         )
         self.network_, self.history_ = trained.model, trained.history
 
+    def _repeats(self, count: int) -> int:
+        return max(1, round(CURVES_IN_EPOCH / count)) if self.repeats == "auto" else int(self.repeats)
+
     def _scaling(self, curves: Curves) -> Scaling:
         self._check()  # bad arguments are refused before anything is learned
         return super()._scaling(curves)
 
     def _check(self) -> None:
         check_choice("NeuralProcess", "inference", self.inference, METHODS)
+        check_choice("NeuralProcess", "bound", self.bound, BOUNDS)
         check_choice("NeuralProcess", "architecture.noise", self.architecture.noise, ("constant", "network"))
-        for name in ("latent_dim", "samples", "draws", "proposals"):
+        for name in ("latent_dim", "samples", "points", "draws", "proposals"):
             whole_number(f"NeuralProcess: {name}", getattr(self, name))
-        share("NeuralProcess: empty", self.empty)
+        if not (isinstance(self.empty, int | float) and 0 <= self.empty <= 1):
+            raise ValueError(f"NeuralProcess: empty is {self.empty!r}; give a share from 0 to 1.")
+        if self.repeats != "auto":
+            whole_number("NeuralProcess: repeats", self.repeats)
         share("NeuralProcess: validation", self.validation)
         as_checkpoint("NeuralProcess", self.checkpoint)
 
 
+# More points than a curve of the paper has.
+WHOLE_CURVES = 1024
 _STANDARD = Scaling(outputs="standard", transform="identity")
 # The paper leaves parabolas as they are; noise of at least 0.1 suits values of size 1 as it does those of size 10.
 PAPER_SCALING = {

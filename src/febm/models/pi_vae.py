@@ -16,7 +16,7 @@ from febm.amortised import infer_encoded
 from febm.basis import Basis, Empirical
 from febm.checks import share, whole_number
 from febm.curves import Curves
-from febm.inference import Effort, LatentPosterior, Method, settle
+from febm.inference import Effort, LatentPosterior, Method
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.basis_process import BasisProcess
@@ -32,7 +32,7 @@ from febm.tilting import BaseSearch, choose_base, ladder
 from febm.training import Group, Optimisation, train
 from febm.variational import Autoencoder, EncodedCurves, Encoder, LowerBound
 
-# Latents beyond these cost particles more than they give: what they would explain is left to the noise.
+# Latents beyond these cost training more than they give: what they would explain is left to the noise.
 LARGEST_LATENT = 20
 MLP_LATENT = 5
 # Gauss–Newton steps behind the held-out score; the encoder is close already.
@@ -40,7 +40,7 @@ REFINEMENTS = 2
 # Of the spread of the values: noise that training starts from and takes away. The coarse shape of the distribution is
 # learned while it is large; started at the noise of the curves, no step that bends the latents is small enough.
 COARSE_NOISE = 0.3
-METHODS = ("auto", "nuts", "mala", "smc")
+METHODS = ("auto", "importance", "nuts", "mala", "smc")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,8 @@ class PiVAE(BasisProcess):
     scaling
         "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
     inference
-        "auto" and "smc": particles tempered from the prior and the encoder together, which find every mode;
+        "auto" and "importance": proposals around the modes that climbs from the encoder's latent and from the prior
+        find, and tempered particles for curves where these do not suffice; "smc": tempered particles for all curves;
         "nuts" and "mala": chains that start where the encoder puts the ridge coefficients of what was observed.
     networks, rates, optimisation, effort
         Sizes of encoder and decoder; learning rates; the training loop; work per posterior.
@@ -107,7 +108,7 @@ class PiVAE(BasisProcess):
         coefficients: Literal["ridge", "free"] = "ridge",
         loss: Literal["bound", "squares"] = "bound",
         scaling: str | Scaling = "auto",
-        inference: Literal["auto", "nuts", "mala", "smc"] = "auto",
+        inference: Literal["auto", "importance", "nuts", "mala", "smc"] = "auto",
         networks: Networks = Networks(width=100, depth=2),
         rates: Rates = Rates(),
         optimisation: Optimisation = Optimisation(batch_size=32, patience=30),
@@ -167,7 +168,7 @@ class PiVAE(BasisProcess):
     @property
     def _method(self) -> Method:
         check_choice("PiVAE", "inference", self.inference, METHODS)
-        return self.inference
+        return "importance" if self.inference == "auto" else self.inference
 
     @property
     def _effort(self) -> Effort:
@@ -259,7 +260,7 @@ class PiVAE(BasisProcess):
         return Autoencoder(LatentModel(generator, GaussianPrior(latent), Gaussian(start)), encoder)
 
     def _infer(self, observed: Observations, method: Method, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
-        method = settle(method, self.model_)
+        method = "importance" if method == "auto" else method
         return infer_encoded(self.model_, self.encoder_, observed, method=method, effort=effort, key=key)
 
 

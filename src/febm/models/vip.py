@@ -28,9 +28,11 @@ from febm.training import Group, Optimisation
 SAMPLER_TRAINING = FeatureTraining(
     width=64,
     waves=16,
+    highest_wave=None,
     smallest_noise=0.03,
     group=Group(rate=2e-3, factor=0.5, minimum=1e-5),
-    optimisation=Optimisation(epochs=500, batch_size=64, patience=100, plateau=20),
+    # Small batches: a step costs what the functions cost, and the spread of the functions takes thousands of steps.
+    optimisation=Optimisation(epochs=300, batch_size=16, patience=100, plateau=20),
 )
 
 
@@ -56,6 +58,9 @@ class VIP(LearnedFeatureProcess):
         The network g and how it is trained.
     validation
         Share of the curves held out to stop the training and to reduce its rates.
+    checkpoint
+        A file that training is saved to after every epoch. If it is there already, `fit` with the same curves and
+        settings goes on where it stopped; it takes an integer or a key as `random_state`.
     random_state
         None, an integer or a JAX key.
     progress
@@ -77,6 +82,7 @@ class VIP(LearnedFeatureProcess):
         scaling: str | Scaling = "auto",
         training: FeatureTraining = SAMPLER_TRAINING,
         validation: float = 0.2,
+        checkpoint: str | None = None,
         random_state: RandomState = None,
         progress: bool | Progress = True,
     ) -> None:
@@ -86,6 +92,7 @@ class VIP(LearnedFeatureProcess):
         self.scaling = scaling
         self.training = training
         self.validation = validation
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.progress = progress
 
@@ -170,4 +177,5 @@ class VIP(LearnedFeatureProcess):
             key=network_key,
         )
         latents = jax.random.normal(latent_key, (functions, latent_dim))
-        return FunctionSampler(draw_frequencies(training.waves, curves, wave_key), network, latents)
+        frequencies = draw_frequencies(training.waves, curves, wave_key, training.highest_wave)
+        return FunctionSampler(frequencies, network, latents)

@@ -15,6 +15,7 @@ from febm.reporting import findings
 from febm.reporting.page import Block, Facts, Gallery, Paragraph, Section, drawing, table_of
 from febm.reporting.subject import Subject, common_points
 from febm.reporting.words import cut, interval, short
+from febm.transforms import Transform
 
 EXPONENTS = {1.0: "as they are", 0.0: "as logarithms", 0.5: "as square roots"}
 TRAININGS = {
@@ -166,12 +167,20 @@ def _learned(model: Any) -> Iterator[tuple[str, str]]:
     if prior is not None:
         yield "prior", _prior(prior)
     scaling = getattr(model, "scaling_", None)
-    exponents = getattr(scaling, "exponents", None)
-    if exponents is not None:
-        yield "values are modelled", "; ".join(EXPONENTS.get(float(e), f"to the power {e:g}") for e in exponents)
+    transforms = getattr(scaling, "transforms", None)
+    if transforms is not None:
+        yield "values are modelled", "; ".join(map(_transform, transforms))
     scale = getattr(getattr(latent, "likelihood", None), "scale", None)
     if scale is not None:
         yield "noise, standard deviation", _noise(float(scale), scaling)
+
+
+def _transform(transform: Transform) -> str:
+    name = EXPONENTS.get(transform.exponent, f"to the power {transform.exponent:g}")
+    if not transform.is_shifted:
+        return name
+    side = "smallest" if transform.sign > 0 else "largest"
+    return f"{name} of their distance from the {side}, {transform.origin:.4g}"
 
 
 def _prior(prior: Any) -> str:
