@@ -334,6 +334,38 @@ class TestPosterior:
         np.testing.assert_allclose(np.abs(found.draws), 1, atol=0.15)
 
     @pytest.mark.slow
+    def test_few_draws_of_many_particles_are_of_every_mode(self, monkeypatch):
+        """64 of 256, over four keys: each share is within 0.25 of one half, 4 sigma."""
+        monkeypatch.setattr(amortised, "SMALLEST_EFFECTIVE", np.inf)
+        model = LatentModel(Squared(), GaussianPrior(1), Gaussian(0.05))
+        one = np.ones((1, 1, 1))
+        observed = Observations(np.zeros((1, 1)), one, one, one.astype(bool), shared=True)
+        for seed in range(4):
+            found = infer_encoded(
+                model,
+                encoder(1, 1, 0.01),
+                observed,
+                method="importance",
+                effort=Effort(draws=64),
+                key=jax.random.key(seed),
+            )
+            assert np.mean(found.draws[0] > 0) == pytest.approx(0.5, abs=0.25)
+
+    def test_is_finite_where_data_are_precise_and_leave_a_gap(self):
+        """A hundred points of noise 0.001 with the middle half hidden: what they say and leave open is 10⁸ apart."""
+        x = np.linspace(0, 1, 100)
+        features = np.cos(np.pi * x[:, None] * np.arange(12))[:, None]
+        generator = ResidualGenerator(ResidualMLP(4, 4, width=8, key=jax.random.key(0)), 12, leading=4, latent_dim=12)
+        model = LatentModel(generator, GaussianPrior(12), Gaussian(1e-3))
+        values = features @ np.random.default_rng(0).normal(size=(4, 1, 12, 1))
+        mask = np.broadcast_to((np.abs(x - 0.5) > 0.25)[:, None], (4, 100, 1))
+        observed = Observations(np.zeros((100, 1)), features, values.reshape(4, 100, 1), mask, shared=True)
+        coder = encoder(12, 12, 1e-6, scores=True)
+        found = infer_encoded(model, coder, observed, method="importance", effort=Effort(), key=jax.random.key(0))
+        assert np.isfinite(found.draws).all()
+        assert np.isfinite(found.log_evidence).all()
+
+    @pytest.mark.slow
     def test_of_a_curve_is_that_of_the_curve_among_others(self, fitted):
         """Its randomness is not the same, so 2,048 proposals agree to 0.1 nats."""
         context = waves(20, seed=9).select(np.tile(np.arange(15) % 3 == 0, 20))

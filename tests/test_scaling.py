@@ -76,6 +76,15 @@ def test_log_jacobian_is_the_sum_of_log_slopes(spec, curves):
     np.testing.assert_allclose(scaling.log_jacobian(curves), expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("transform", ["log", "shifted"])
+def test_log_jacobian_is_right_beyond_the_training_values(transform):
+    scaling = Scaling(transform=transform).fit(lognormal(9))
+    y = np.array([[1e-9], [1e-3], [1e3], [1e9]])
+    found = scaling.log_jacobian(Curves(np.zeros((4, 1)), y, np.arange(5)))
+    slopes = (scaling.apply_values(1.0001 * y) - scaling.apply_values(0.9999 * y)) / (0.0002 * y)
+    np.testing.assert_allclose(found, np.log(slopes[:, 0]), atol=1e-4)
+
+
 def test_log_jacobian_of_standardised_curves_holds_their_own_scale_fixed():
     curves = Curves.from_arrays([[0, 1, 2], [0, 1]], [[1.0, 2.0, 4.0], [3.0, 9.0]])
     expected = [sum(-np.log(y) - np.log(np.log(values).std()) for y in values) for values in ([1, 2, 4], [3, 9])]

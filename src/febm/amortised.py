@@ -86,7 +86,7 @@ def infer_encoded(
         return _collect(condensed, particles.draws, particles.log_constant, diagnostics, generator)
     found = _importance(task, effort, generator)
     for rounds in (*MORE_PROPOSALS, None):
-        poor = np.flatnonzero(found.effective < SMALLEST_EFFECTIVE)
+        poor = np.flatnonzero(~(found.effective >= SMALLEST_EFFECTIVE))
         if not len(poor):
             break
         again = task[poor]
@@ -209,10 +209,13 @@ def _importance(task: Task, effort: Effort, generator: np.random.Generator, roun
 
 def _few(task: Task, effort: Effort, generator: np.random.Generator, key: PRNGKeyArray) -> Found:
     particles = _particles(task, effort, generator, key)
-    index = np.resize(np.arange(effort.particles), effort.draws)
+    # Particles of one mode stand side by side: the first of them in a random order.
+    order = generator.permuted(np.tile(np.arange(effort.particles), (len(task), 1)), axis=1)
+    chosen = order[:, np.arange(effort.draws) % effort.particles]
+    draws = np.take_along_axis(np.asarray(particles.draws), chosen[..., None], axis=1)
     # All particles weigh the same; how much they still have in common after their moves is not known.
     effective = np.full(len(task), np.nan)
-    return Found(np.asarray(particles.draws)[:, index], np.asarray(particles.log_constant), effective)
+    return Found(draws, np.asarray(particles.log_constant), effective)
 
 
 def _particles(task: Task, effort: Effort, generator: np.random.Generator, key: PRNGKeyArray) -> samplers.Particles:

@@ -38,7 +38,7 @@ class Effort:
     """How much work goes into a posterior."""
 
     draws: int = 512
-    proposals: int = 2048  # importance proposals per curve in the exact method
+    proposals: int = 2048  # importance proposals per curve
     chains: int = 4
     warmup: int = 300
     particles: int = 256

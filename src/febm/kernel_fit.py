@@ -48,12 +48,14 @@ class KernelFit(NamedTuple):
     noise_variance : σ².
     mean : `(d_y,)`, the constant mean m of each output.
     log_likelihood : Σ_i log N(y_i; m, K + σ²I) over the curves and points that were used.
+    values : how many values these are.
     """
 
     kernel: Kernel
     noise_variance: float
     mean: np.ndarray
     log_likelihood: float
+    values: int
 
 
 def fit_kernel(
@@ -212,7 +214,7 @@ def maximise(
             best = min(ends, key=lambda end: end.fun).x
         kernel, noise, constant, value = _evaluate(search, best, data, centred, whiten)
         kernel = jax.tree.map(lambda leaf: np.asarray(leaf) if eqx.is_array(leaf) else leaf, kernel)
-        return KernelFit(kernel, float(noise), np.array(constant), float(value))
+        return KernelFit(kernel, float(noise), np.array(constant), float(value), data.values)
 
 
 def _further_starts(search: Search, objective: Any, count: int, generator: np.random.Generator) -> list[np.ndarray]:

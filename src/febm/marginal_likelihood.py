@@ -64,6 +64,11 @@ class Design(NamedTuple):
     y: Float[np.ndarray, "designs points replicates"]
     output: Float[np.ndarray, "designs replicates d_y"]  # one-hot: the output that a replicate is of
 
+    @property
+    def values(self) -> int:
+        """Number of observed values."""
+        return int(self.mask.sum()) * self.y.shape[2]
+
 
 def as_design(curves: Curves) -> Design:
     """The designs of `curves`; curves on one grid, with nothing missing, share one matrix and its factor."""

@@ -158,7 +158,7 @@ def _around_modes(
     modes = jax.vmap(lambda z: climb(network, context, z))(candidates[best])
     # Several searches may end in one mode; each of them then carries a part of it.
     log_shares = jnp.log(0.9 * jax.nn.softmax(modes.log_mass) + 0.1 / MODES)
-    from_encoder, from_prior = (round(share * proposals) for share in (ENCODER_SHARE, PRIOR_SHARE))
+    from_encoder, from_prior = (max(1, round(share * proposals)) for share in (ENCODER_SHARE, PRIOR_SHARE))
     from_modes = proposals - from_encoder - from_prior
     which = jax.random.categorical(which_key, log_shares, shape=(from_modes,))
     noise = jax.random.normal(noise_key, (from_modes, network.latent_dim))

@@ -70,7 +70,7 @@ class ContextBound(Objective):
         self, model: NeuralProcessNetwork, pairs: Pairs, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
         points_key, context_key, latent_key = jax.random.split(key, 3)
-        pairs = _some_points(pairs, self.points, points_key)
+        pairs = some_points(pairs, self.points, points_key)
         whole, context = model.encode_both(pairs, _random_context(pairs, self.empty, context_key))
         before = model.prior if self.bound == "marginal" else context
         latents = whole.sample(latent_key, self.samples)
@@ -85,7 +85,7 @@ class ContextBound(Objective):
         self, model: NeuralProcessNetwork, pairs: Pairs, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         points_key, context_key, latent_key = jax.random.split(key, 3)
-        pairs = _some_points(pairs, self.points, points_key)
+        pairs = some_points(pairs, self.points, points_key)
         kept = _random_context(pairs, 0.5, context_key)
         whole, context = model.encode_both(pairs, kept)
         targets = pairs.keep(~kept)
@@ -102,7 +102,7 @@ def _weighted(
     return jax.nn.logsumexp(likelihoods + weights) - jnp.log(len(latents))
 
 
-def _some_points(pairs: Pairs, most: int, key: PRNGKeyArray) -> Pairs:
+def some_points(pairs: Pairs, most: int, key: PRNGKeyArray) -> Pairs:
     """At most so many of the observed points of a curve, at random."""
     count = pairs.mask.shape[0]
     if count <= most:

@@ -146,8 +146,8 @@ def smooth(
 
 
 def _dense(matrix: Any) -> Array:
-    """A matrix; tinygp keeps those of sums in blocks."""
-    return matrix.to_dense() if hasattr(matrix, "to_dense") else matrix
+    """A matrix; tinygp keeps those of sums in blocks, and those of sums of sums in blocks of blocks."""
+    return jax.scipy.linalg.block_diag(*map(_dense, matrix.blocks)) if hasattr(matrix, "blocks") else matrix
 
 
 def _covariance(form: quasisep.Quasisep, x: Array, mask: Array, noise: ArrayLike) -> SymmQSM:

@@ -83,7 +83,8 @@ class Transform(eqx.Module):
             distance = np.clip(reached, 0.0, HUGE ** min(self.exponent, 1.0)) ** (1 / self.exponent)
         if self.is_shifted:
             start = self._curve(np.asarray(self.knee))
-            along = self.knee + np.maximum(reached - start, -HUGE) / self._slope(np.asarray(self.knee))
+            slope = float(self._slope(np.asarray(self.knee)))
+            along = self.knee + np.maximum(reached - start, -HUGE * min(slope, 1.0)) / slope
             distance = np.where(reached < start, along, distance)
         return self.origin + self.sign * distance
 
@@ -116,6 +117,8 @@ IDENTITY = Transform()
 
 def natural(exponent: float, y: np.ndarray) -> Transform:
     """The logarithm or a power of values with a natural zero; `y` are the training values of the output."""
+    if exponent == LOGARITHM:
+        return Transform(LOGARITHM)
     smallest = np.min(y, where=y > 0, initial=np.inf)
     return Transform(exponent, floor=float(smallest) / 2 if np.isfinite(smallest) else 1.0)
 

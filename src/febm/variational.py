@@ -198,11 +198,12 @@ def refine(latent: LatentModel, curve: Observations, start: Affine, steps: int) 
 
         slope = jax.jacfwd(function)(z) / scale
         residual = _residual(curve, latent.function(z, curve)).reshape(-1) / scale
-        return residual @ slope - z, identity + slope.T @ slope
+        return residual @ slope - z, slope
 
     def step(carry, _):
         z, height, damping = carry
-        gradient, precision = linearised(z)
+        gradient, slope = linearised(z)
+        precision = identity + slope.T @ slope
         damped = precision + damping * jnp.diag(jnp.diagonal(precision))
         proposal = z + jnp.linalg.solve(damped, gradient)
         proposed = latent.log_joint(proposal, curve)
@@ -212,8 +213,10 @@ def refine(latent: LatentModel, curve: Observations, start: Affine, steps: int) 
 
     first = (start.centre, latent.log_joint(start.centre, curve), jnp.zeros(()))
     (centre, _, _), _ = jax.lax.scan(step, first, length=steps)
-    factor = jnp.linalg.cholesky(linearised(centre)[1])
-    return Affine(centre, jax.scipy.linalg.solve_triangular(factor, identity, lower=True).T)
+    # A = RᵀR with R of [F; I]: in single precision FᵀF itself would drown the prior where the data are precise.
+    root = jnp.linalg.qr(jnp.concatenate([linearised(centre)[1], identity]), mode="r")
+    root = jnp.sign(jnp.diagonal(root))[:, None] * root
+    return Affine(centre, jax.scipy.linalg.solve_triangular(root, identity))
 
 
 @eqx.filter_jit

@@ -130,7 +130,7 @@ class KarhunenLoeve(Basis):
             kernel = starting_kernel(kernel or "matern52", curves)
         by_default = not isinstance(self.kernel, Kernel)
         if by_default if self.fit_hyperparameters is None else self.fit_hyperparameters:
-            kernel, noise, level, _ = fit_kernel(kernel, curves, mean=self.mean_kind, key=kernel_key)
+            kernel, noise, level, *_ = fit_kernel(kernel, curves, mean=self.mean_kind, key=kernel_key)
 
         if self.points is not None:
             points = as_points(self.points, curves.d_x, "points")

@@ -52,6 +52,7 @@ class StationaryFeatures(eqx.Module):
     """A Matérn kernel on the unit box as features: products of cosines, weighted by its spectral density.
 
     √S(|ω_j|)·∏ √2 cos(πk_j x), ω_j = πk_j (Solin and Särkkä, 2020). Size, length and smoothness are learned.
+    Near the ends of the box, where all slopes vanish, it is not stationary: the variance is larger there.
     """
 
     orders: Float[Array, "rank inputs"]  # k_j, half cycles across the box

@@ -1,6 +1,5 @@
 """The numbers of the paper, one row for each, in the columns of our own results."""
 
-import functools
 import importlib.resources
 import json
 
@@ -11,7 +10,6 @@ import pandas as pd
 HIGH = np.inf
 
 
-@functools.cache
 def published() -> pd.DataFrame:
     """Every number of the paper's tables: `table`, `dataset`, `model`, `split`, `p`, `metric`, `n`, `value`.
 
@@ -20,13 +18,7 @@ def published() -> pd.DataFrame:
     tables = json.loads(importlib.resources.files("febm.benchmark").joinpath("published.json").read_text("utf-8"))
     tables.pop("source")
     rows = [
-        {
-            "table": table,
-            "dataset": dataset,
-            "model": model,
-            **_place(cell),
-            "value": HIGH if value == "High" else value,
-        }
+        {"table": table, "dataset": dataset, "model": model, **_place(cell), "value": _number(value)}
         for table, datasets in tables.items()
         for dataset, models in datasets.items()
         for model, cells in models.items()

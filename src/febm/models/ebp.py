@@ -36,7 +36,7 @@ class EBP(LearnedFeatureProcess):
     mean
         "learned": the network has the mean function as one more output; "zero": the mean of the scaled outputs.
     scaling
-        "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
+        "auto", "standard", "curve", "log", "power", "shifted", "none", or a `Scaling`.
     training
         The network and how it is trained.
     validation

@@ -67,7 +67,7 @@ class FEBM(BasisProcess):
         "gaussian", "student_t", "continuous_bernoulli", "bernoulli", "poisson", or a `Likelihood`, whose scale is in
         the units of the scaled outputs (of the data, with scaling="none").
     scaling
-        "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
+        "auto", "standard", "curve", "log", "power", "shifted", "none", or a `Scaling`.
     inference
         "auto", "langevin", "mala", "nuts" or "smc"; see `febm.inference`.
     networks, langevin, optimisation, tilt, effort

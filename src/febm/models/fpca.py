@@ -39,7 +39,7 @@ class FPCA(BasisProcess):
     rank
         Number of components, or the share of the variance they explain; None: as many as held-out curves support.
     scaling
-        "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
+        "auto", "standard", "curve", "log", "power", "shifted", "none", or a `Scaling`.
     validation
         Share of the curves held out to choose rank and noise.
     random_state

@@ -55,7 +55,7 @@ class GaussianProcess(ScaledProcess):
     fit_kernel
         False: a kernel that is not a name is held as it is, with the noise of its `White` term if it has one.
     scaling
-        "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
+        "auto", "standard", "curve", "log", "power", "shifted", "none", or a `Scaling`.
     random_state
         None, an integer or a JAX key.
     progress

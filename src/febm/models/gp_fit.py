@@ -116,9 +116,12 @@ def _fit_unit(
     # Constants again: the kernel that is kept is a plain sum.
     with float64():
         size = float(inner.kernel.evaluate_diag(jnp.zeros(curves.d_x)))
-    likelihood = found.log_likelihood - np.count_nonzero(~np.isnan(curves.y)) * np.log(scale)
     return KernelFit(
-        _times(variance / size, inner.kernel), found.noise_variance * variance, found.mean * scale, likelihood
+        _times(variance / size, inner.kernel),
+        found.noise_variance * variance,
+        found.mean * scale,
+        found.log_likelihood - found.values * np.log(scale),
+        found.values,
     )
 
 

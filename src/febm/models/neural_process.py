@@ -62,7 +62,7 @@ class NeuralProcess(ScaledProcess):
     optimisation, networks_group, noise_group
         The training loop, and the rates of the networks and of the noise.
     scaling
-        "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
+        "auto", "standard", "curve", "log", "power", "shifted", "none", or a `Scaling`.
     validation
         Share of the curves held out to stop the training and to reduce its rates.
     checkpoint
@@ -87,7 +87,7 @@ class NeuralProcess(ScaledProcess):
         architecture: Architecture = Architecture(),
         bound: Bound = "marginal",
         empty: float = 0.0,
-        samples: int = 1,
+        samples: int = 4,
         points: int = 64,
         repeats: int | Literal["auto"] = "auto",
         inference: InferenceMethod = "importance",
@@ -96,7 +96,7 @@ class NeuralProcess(ScaledProcess):
         optimisation: Optimisation = Optimisation(epochs=200, batch_size=16, patience=30, plateau=6),
         networks_group: Group = Group(rate=3e-3, factor=0.5, minimum=1e-4),
         noise_group: Group = Group(rate=1e-2, factor=0.5, minimum=5e-4),
-        scaling: str | Scaling = "standard",
+        scaling: str | Scaling = "auto",
         validation: float = 0.2,
         checkpoint: str | None = None,
         random_state: RandomState = None,
@@ -144,6 +144,8 @@ class NeuralProcess(ScaledProcess):
                 smallest_spread=0.1,
             ),
             bound="conditional",
+            empty=0.5,
+            samples=1,
             points=WHOLE_CURVES,
             repeats=1,
             inference="amortised",

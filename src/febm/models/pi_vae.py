@@ -73,7 +73,7 @@ class PiVAE(BasisProcess):
     loss
         "bound": the evidence lower bound with learned noise; "squares": Σ(y − Φβ)² + Σ(y − Φβ̂)² + KL.
     scaling
-        "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
+        "auto", "standard", "curve", "log", "power", "shifted", "none", or a `Scaling`.
     inference
         "auto" and "importance": proposals around the modes that climbs from the encoder's latent and from the prior
         find, and tempered particles for curves where these do not suffice; "smc": tempered particles for all curves;

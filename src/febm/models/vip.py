@@ -32,7 +32,7 @@ SAMPLER_TRAINING = FeatureTraining(
     smallest_noise=0.03,
     group=Group(rate=2e-3, factor=0.5, minimum=1e-5),
     # Small batches: a step costs what the functions cost, and the spread of the functions takes thousands of steps.
-    optimisation=Optimisation(epochs=300, batch_size=16, patience=100, plateau=20),
+    optimisation=Optimisation(epochs=600, batch_size=16, patience=100, plateau=20),
 )
 
 
@@ -53,7 +53,7 @@ class VIP(LearnedFeatureProcess):
         "implicit": `sample` draws g(·, z) with new z; "gaussian": it draws from the Gaussian process, as
         `log_evidence` sees it.
     scaling
-        "auto", "standard", "curve", "log", "power", "none", or a `Scaling`.
+        "auto", "standard", "curve", "log", "power", "shifted", "none", or a `Scaling`.
     training
         The network g and how it is trained.
     validation
