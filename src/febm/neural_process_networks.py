@@ -36,6 +36,9 @@ class Architecture:
         "constant": one learned scale for each output; "network": s(x, z) from the decoder.
     smallest_noise, noise_slope
         s = smallest_noise + noise_slope·softplus(·), in the units of the scaled outputs.
+    noise_range
+        What the decoder adds to the argument of that softplus stays between ± this. Where noise may be anything, a
+        curve unlike all others is best explained as noise; where it may not, the latents have to follow it.
     smallest_spread
         σ = smallest_spread + (1 − smallest_spread)·sigmoid(·).
     """
@@ -48,6 +51,7 @@ class Architecture:
     noise: str = "network"
     smallest_noise: float = 1e-2
     noise_slope: float = 1.0
+    noise_range: float = 1.0
     smallest_spread: float = 1e-3
 
 
@@ -167,6 +171,8 @@ class NeuralProcessNetwork(eqx.Module):
         if self.architecture.noise == "constant":
             spread = jnp.zeros_like(mean)
         settings = self.architecture
+        if np.isfinite(settings.noise_range):
+            spread = settings.noise_range * jnp.tanh(spread / settings.noise_range)
         return Predicted(mean, settings.smallest_noise + settings.noise_slope * jax.nn.softplus(spread + self.noise))
 
     def log_likelihood(self, z: Float[Array, " latent"], pairs: Pairs) -> Float[Array, ""]:

@@ -141,6 +141,7 @@ class NeuralProcess(ScaledProcess):
                 noise="network",
                 smallest_noise=0.1,
                 noise_slope=0.9,
+                noise_range=np.inf,
                 smallest_spread=0.1,
             ),
             bound="conditional",
