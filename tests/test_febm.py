@@ -203,8 +203,7 @@ def test_surfaces_on_two_inputs():
     "likelihood",
     [
         "poisson",
-        "continuous_bernoulli",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("bernoulli", "student_t")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("continuous_bernoulli", "bernoulli", "student_t")),
     ],
 )
 def test_other_likelihoods_train_by_chains_and_stay_in_their_support(likelihood):
