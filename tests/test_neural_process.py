@@ -248,6 +248,7 @@ class TestSettings:
     @pytest.mark.parametrize("dataset", ["quadratic", "melbourne", "stocks", "gridwatch"])
     def test_the_papers_settings(self, dataset):
         model = NeuralProcess.paper(dataset)
+        assert (model.bound, model.empty, model.samples) == ("conditional", 0.5, 1)
         architecture = model.architecture
         assert (model.latent_dim, architecture.representation, architecture.width, architecture.depth) == (512,) * 3 + (
             3,

@@ -18,10 +18,10 @@ from febm.curves import Curves
 from febm.evaluation import predictive_scores, split, test_power
 from febm.evaluation.splits import Kind
 from febm.models.base import Process
-from febm.models.settings import check_choice
+from febm.models.settings import PAPER_CURVES, check_choice
 
 MODELS = ("FEBM", "FPCA", "GaussianProcess", "NeuralProcess", "PiVAE", "EBP", "VIP")
-DATASETS = ("quadratic", "melbourne", "stocks", "gridwatch")
+DATASETS = PAPER_CURVES
 RECIPES = ("default", "paper")
 TABLES = ("fit", "power", "prediction")
 SHARES: dict[Kind, str] = {"downsample": "1/4 1/3 1/2", "middle": "1/4 1/2 3/4", "random": "1/4 1/2 3/4"}

@@ -17,7 +17,7 @@ from febm.basis.learned import FeatureNetwork, StationaryFeatures, draw_frequenc
 from febm.checks import whole_number
 from febm.curves import Curves
 from febm.models.feature_process import PAPER_TRAINING, FeatureTraining, LearnedFeatureProcess
-from febm.models.settings import PAPER, check_choice
+from febm.models.settings import PAPER, PAPER_CURVES, PaperCurves, check_choice
 from febm.networks import ResidualMLP
 from febm.progress import Progress
 from febm.randomness import RandomState
@@ -76,7 +76,7 @@ class EBP(LearnedFeatureProcess):
     @classmethod
     def paper(
         cls,
-        dataset: Literal["quadratic", "melbourne", "stocks", "gridwatch"],
+        dataset: PaperCurves,
         *,
         random_state: RandomState = None,
         progress: bool | Progress = True,
@@ -85,7 +85,7 @@ class EBP(LearnedFeatureProcess):
 
         It does not say how many features; 100 are no fewer than the curves of its data sets can use.
         """
-        check_choice("EBP.paper", "dataset", dataset, ("quadratic", "melbourne", "stocks", "gridwatch"))
+        check_choice("EBP.paper", "dataset", dataset, PAPER_CURVES)
         return cls(
             features=100,
             stationary=0,

@@ -6,7 +6,7 @@ Mean, eigenfunctions and noise come from all curves together, however sparse eac
 known by conditional expectation (Yao, Müller and Wang, JASA 2005, call this PACE).
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,9 +19,8 @@ from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.base import one_grid
 from febm.models.basis_process import BasisProcess
-from febm.models.gp import DATASETS
 from febm.models.recipes import Fitted, fold_basis
-from febm.models.settings import PAPER, check_choice
+from febm.models.settings import PAPER, PAPER_CURVES, PaperCurves, check_choice
 from febm.networks import LinearGenerator
 from febm.observations import observe
 from febm.priors import GaussianPrior
@@ -78,13 +77,13 @@ class FPCA(BasisProcess):
     @classmethod
     def paper(
         cls,
-        dataset: Literal["quadratic", "melbourne", "stocks", "gridwatch"],
+        dataset: PaperCurves,
         *,
         random_state: RandomState = None,
         progress: bool | Progress = True,
     ) -> "FPCA":
         """Functional PCA as the paper has it among its bases, with 0.99 of the variance; it fits no model of it."""
-        check_choice("FPCA.paper", "dataset", dataset, DATASETS)
+        check_choice("FPCA.paper", "dataset", dataset, PAPER_CURVES)
         return cls(rank=0.99, scaling=PAPER[dataset]["scaling"], random_state=random_state, progress=progress)
 
     @property

@@ -21,13 +21,12 @@ from febm.models.gp_field import Evaluated, GaussianField, MeanFunction, build_f
 from febm.models.gp_fit import fit_given, fit_named
 from febm.models.gp_posterior import GaussianPosterior
 from febm.models.scaled import ScaledProcess
-from febm.models.settings import PAPER, check_choice
+from febm.models.settings import PAPER, PAPER_CURVES, PaperCurves, check_choice
 from febm.progress import Progress
 from febm.randomness import RandomState, as_key, numpy_generator
 from febm.scaling import Scaling
 
 MEANS = ("smooth", "constant", "zero")
-DATASETS = ("quadratic", "melbourne", "stocks", "gridwatch")
 VARIANCES = ("curves", "likelihood")
 
 
@@ -113,13 +112,13 @@ class GaussianProcess(ScaledProcess):
     @classmethod
     def paper(
         cls,
-        dataset: Literal["quadratic", "melbourne", "stocks", "gridwatch"],
+        dataset: PaperCurves,
         *,
         random_state: RandomState = None,
         progress: bool | Progress = True,
     ) -> "GaussianProcess":
         """The baseline of the paper: the Matérn kernel of F-EBM by marginal likelihood, about a constant."""
-        check_choice("GaussianProcess.paper", "dataset", dataset, DATASETS)
+        check_choice("GaussianProcess.paper", "dataset", dataset, PAPER_CURVES)
         scaling = PAPER[dataset]["scaling"]
         kernel = Constant(1.0) * Matern52(0.2)
         return cls(kernel=kernel, mean="constant", scaling=scaling, random_state=random_state, progress=progress)

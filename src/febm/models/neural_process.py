@@ -19,7 +19,7 @@ from febm.inference import LatentPosterior
 from febm.models.decoder_space import DecoderSpace
 from febm.models.functions import LatentFunctionPosterior
 from febm.models.scaled import ScaledProcess, scale_alike
-from febm.models.settings import as_checkpoint, check_choice
+from febm.models.settings import PAPER, PAPER_CURVES, PaperCurves, as_checkpoint, check_choice
 from febm.neural_process_inference import METHODS, InferenceMethod, infer, predictive_density
 from febm.neural_process_networks import Architecture, NeuralProcessNetwork, as_pairs
 from febm.neural_process_training import BOUNDS, Bound, ContextBound
@@ -124,13 +124,13 @@ class NeuralProcess(ScaledProcess):
     @classmethod
     def paper(
         cls,
-        dataset: Literal["quadratic", "melbourne", "stocks", "gridwatch"],
+        dataset: PaperCurves,
         *,
         random_state: RandomState = None,
         progress: bool | Progress = True,
     ) -> Self:
         """The settings of the paper's appendix for one of its data sets."""
-        check_choice("NeuralProcess.paper", "dataset", dataset, tuple(PAPER_SCALING))
+        check_choice("NeuralProcess.paper", "dataset", dataset, PAPER_CURVES)
         return cls(
             latent_dim=512,
             architecture=Architecture(
@@ -153,7 +153,7 @@ class NeuralProcess(ScaledProcess):
             optimisation=Optimisation(epochs=1000, batch_size=128, averaging=0.0),
             networks_group=Group(rate=1e-3, factor=0.9, minimum=1e-4),
             noise_group=Group(rate=1e-3, factor=0.9, minimum=1e-4),
-            scaling=PAPER_SCALING[dataset],
+            scaling=PAPER[dataset]["scaling"],
             random_state=random_state,
             progress=progress,
         )
@@ -271,14 +271,6 @@ class NeuralProcess(ScaledProcess):
 
 # More points than a curve of the paper has.
 WHOLE_CURVES = 1024
-_STANDARD = Scaling(outputs="standard", transform="identity")
-# The paper leaves parabolas as they are; noise of at least 0.1 suits values of size 1 as it does those of size 10.
-PAPER_SCALING = {
-    "quadratic": Scaling(outputs="none", transform="identity"),
-    "melbourne": _STANDARD,
-    "stocks": _STANDARD,
-    "gridwatch": Scaling(outputs="curve", transform="identity"),
-}
 
 
 def _noise(network: NeuralProcessNetwork) -> dict[str, float]:

@@ -21,7 +21,7 @@ from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.basis_process import BasisProcess
 from febm.models.recipes import SMALLEST_NOISE, Fitted, fold_basis
-from febm.models.settings import PAPER, Networks, as_checkpoint, check_choice
+from febm.models.settings import PAPER, PAPER_CURVES, Networks, PaperCurves, as_checkpoint, check_choice
 from febm.networks import Generator, NetworkGenerator, ResidualGenerator, ResidualMLP
 from febm.observations import Observations, observe
 from febm.priors import GaussianPrior
@@ -139,7 +139,7 @@ class PiVAE(BasisProcess):
     @classmethod
     def paper(
         cls,
-        dataset: Literal["quadratic", "melbourne", "stocks", "gridwatch"],
+        dataset: PaperCurves,
         *,
         random_state: RandomState = None,
         progress: bool | Progress = True,
@@ -148,7 +148,7 @@ class PiVAE(BasisProcess):
 
         A Matérn basis of as many functions as a curve has points; for Melbourne, FPCA with 99 % of the variance.
         """
-        check_choice("PiVAE.paper", "dataset", dataset, ("quadratic", "melbourne", "stocks", "gridwatch"))
+        check_choice("PiVAE.paper", "dataset", dataset, PAPER_CURVES)
         constant = Group(rate=5e-3, factor=0.5, minimum=5e-3)
         return cls(
             basis=Empirical(rank=0.99) if dataset == "melbourne" else PAPER[dataset]["basis"],

@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from febm.basis import Basis, KarhunenLoeve, RandomFourier
 from febm.inference import Effort
@@ -12,6 +12,10 @@ from febm.likelihoods import Likelihood
 from febm.scaling import Scaling
 from febm.tilting import TiltTraining
 from febm.training import Group, Optimisation
+
+# The data sets of curves in the paper: every model has a recipe for each of them.
+PaperCurves = Literal["quadratic", "melbourne", "stocks", "gridwatch"]
+PAPER_CURVES: tuple[str, ...] = get_args(PaperCurves)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ from febm.checks import whole_number
 from febm.curves import Curves
 from febm.inference import PriorDraws
 from febm.models.feature_process import PAPER_TRAINING, FeatureTraining, LearnedFeatureProcess
-from febm.models.settings import PAPER, check_choice
+from febm.models.settings import PAPER, PAPER_CURVES, PaperCurves, check_choice
 from febm.networks import ResidualMLP
 from febm.progress import Progress
 from febm.randomness import RandomState, as_key
@@ -99,7 +99,7 @@ class VIP(LearnedFeatureProcess):
     @classmethod
     def paper(
         cls,
-        dataset: Literal["quadratic", "melbourne", "stocks", "gridwatch"],
+        dataset: PaperCurves,
         *,
         random_state: RandomState = None,
         progress: bool | Progress = True,
@@ -108,7 +108,7 @@ class VIP(LearnedFeatureProcess):
 
         It gives neither S nor the length of z: 100 functions, and as many latents as its own model has.
         """
-        check_choice("VIP.paper", "dataset", dataset, ("quadratic", "melbourne", "stocks", "gridwatch"))
+        check_choice("VIP.paper", "dataset", dataset, PAPER_CURVES)
         return cls(
             functions=100,
             latent_dim=PAPER[dataset]["latent_dim"],
