@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from febm.inference import Effort, draw_prior, exact, infer, leading_mixture, log_normaliser
+from febm.condensing import leading_mixture
+from febm.inference import Effort, draw_prior, exact, infer, log_normaliser
 from febm.langevin import Chain, StepSize
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
@@ -133,6 +134,6 @@ def test_chains_report_their_convergence():
 def test_mixture_is_extended_to_what_the_energy_sees():
     base = MixturePrior(np.zeros(2), np.zeros((2, 2)), np.stack([np.eye(2)] * 2), 5)
     energy = Energy(ResidualMLP(4, "scalar", width=4, key=jax.random.key(0)), 4)
-    mixture = leading_mixture(TiltedPrior(base, energy))
+    mixture = leading_mixture(LatentModel(LinearGenerator(5, 5), TiltedPrior(base, energy), Gaussian(0.1)))
     assert mixture.leading == 4
     np.testing.assert_array_equal(mixture.factors[1], np.eye(4))

@@ -1,14 +1,17 @@
-"""Closed forms of a linear generator: y = m + Φz + ε with a Gaussian mixture on the leading z, N(0, 1) on the tail.
+"""Closed forms of a linear generator: y = m + Φ_l z + e^t (Φ_t u + σε), a Gaussian mixture on z, u ~ N(0, I).
 
-Integrating the tail out leaves the likelihood of the leading coordinates in information form,
+The tail u, whatever is beyond the leading coordinates z, is integrated out; what is left of a curve is the likelihood
+in information form,
 
-    log p(y | z) = c + hᵀz − ½ zᵀPz,
+    log p(y | z, t) = −½ e^{−2t} (q − 2hᵀz + zᵀPz) − ½ log det − n (t + ½ log 2π).
 
-and every mixture component z = μ + Lu, u ~ N(0, I), then has a Gaussian posterior with precision A = I + LᵀPL in u
-and the evidence c + hᵀμ − ½ μᵀPμ + ½ bᵀA⁻¹b − ½ log det A, b = Lᵀ(h − Pμ). All in float64 on the host: curves that
-share their points share every factorisation.
+The roughness e^t says how far a curve strays from its leading part; t is 0, or normal in every component of the
+mixture. Given t a component z = μ + Lv, v ~ N(0, I), has a Gaussian posterior, diagonal in the eigenvectors of LᵀPL
+for every t at once; t itself is integrated by quadrature at nodes of each curve's own. All in float64 on the host:
+curves that share their points share every factorisation.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +20,13 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 LOG_2PI = float(np.log(2 * np.pi))
+# Quadrature over t: a grid that closes in on the posterior of a curve, and the grid that then integrates it.
+SEARCH_NODES, SEARCHES = 25, 3
+NODES = 17
+HALF_WIDTH = 4.5  # standard deviations on either side
+# No curve is rougher than this many standard deviations of t from the mean: one that looks so has a spike in it, which
+# says nothing of how rough the curve is elsewhere.
+REACH = 4.0
 
 
 class Projection(NamedTuple):
@@ -33,9 +43,23 @@ class Projection(NamedTuple):
         """Number of basis functions."""
         return self.moment.shape[1]
 
+    def take(self, curves: Int[ndarray, " some"]) -> "Projection":
+        """Some of the curves, by an index array."""
+        designs, design = np.unique(self.design[curves], return_inverse=True)
+        return Projection(
+            self.gram[designs], design.reshape(-1), self.moment[curves], self.square[curves], self.size[curves]
+        )
+
     def truncate(self, rank: int) -> "Projection":
         """The statistics on the first `rank` basis functions."""
         return self._replace(gram=self.gram[:, :rank, :rank], moment=self.moment[:, :rank])
+
+    def weigh(self, weights: Float[ndarray, " rank"]) -> "Projection":
+        """The statistics on basis functions multiplied by `weights`; those of weight zero are left out."""
+        kept = np.flatnonzero(weights)
+        weights = weights[kept]
+        gram = self.gram[:, kept[:, None], kept] * (weights[:, None] * weights)
+        return self._replace(gram=gram, moment=self.moment[:, kept] * weights)
 
 
 class Information(NamedTuple):
@@ -43,39 +67,75 @@ class Information(NamedTuple):
 
     precision: Float[ndarray, "designs leading leading"]  # P
     linear: Float[ndarray, "curves leading"]  # h
-    constant: Float[ndarray, " curves"]  # c
+    square: Float[ndarray, " curves"]  # q
+    log_determinant: Float[ndarray, " curves"]
+    size: Int[ndarray, " curves"]  # n
     design: Int[ndarray, " curves"]
-    tail_gain: Float[ndarray, "designs tail leading"]  # E[tail | z] = tail_mean − tail_gain · z
+    tail_gain: Float[ndarray, "designs tail leading"]  # E[tail weights | z] = tail_mean − tail_gain · z
     tail_mean: Float[ndarray, "curves tail"]
-    tail_root: Float[ndarray, "designs tail tail"]  # covariance of the tail = root · rootᵀ
+    tail_root: Float[ndarray, "designs tail tail"]  # their covariance = e^{2t} · root · rootᵀ
+
+    @property
+    def constant(self) -> Float[ndarray, " curves"]:
+        """The log-likelihood of z = 0 where t = 0."""
+        return -0.5 * (self.square + self.log_determinant + self.size * LOG_2PI)
+
+
+class Roughness(NamedTuple):
+    """t ~ N(mean, scale²) in every component."""
+
+    means: Float[ndarray, " components"]
+    scales: Float[ndarray, " components"]
 
 
 class Mixture(NamedTuple):
-    """Σ_k π_k N(μ_k, L_k L_kᵀ) on the leading coordinates."""
+    """Σ_k π_k N(μ_k, L_k L_kᵀ) on the leading coordinates, with the roughness of each component if there is any."""
 
     log_weights: Float[ndarray, " components"]
     means: Float[ndarray, "components leading"]
     factors: Float[ndarray, "components leading leading"]
+    roughness: Roughness | None = None
 
     @staticmethod
-    def standard_normal(leading: int) -> "Mixture":
-        """One standard normal component."""
-        return Mixture(np.zeros(1), np.zeros((1, leading)), np.eye(leading)[None])
+    def standard_normal(leading: int, roughness: float = 0.0) -> "Mixture":
+        """One standard normal component, with t ~ N(0, roughness²)."""
+        rough = Roughness(np.zeros(1), np.full(1, roughness)) if roughness else None
+        return Mixture(np.zeros(1), np.zeros((1, leading)), np.eye(leading)[None], rough)
 
     @property
     def leading(self) -> int:
-        """Number of coordinates the mixture is on."""
+        """Number of coordinates the mixture is on, t not counted."""
         return self.means.shape[1]
 
 
 class MixturePosterior(NamedTuple):
-    """The exact posterior of the leading coordinates, component by component."""
+    """The exact posterior of z and t: component by component, node by node.
 
-    log_weights: Float[ndarray, "curves components"]  # normalised
-    means: Float[ndarray, "curves components leading"]
-    roots: Float[ndarray, "designs components leading leading"]  # covariance = root · rootᵀ
+    Given component and node z = μ + G(c/(e^{2t} + Λ) + v), v normal with the variances e^{2t}/(e^{2t} + Λ).
+    """
+
+    log_weights: Float[ndarray, "curves components nodes"]  # normalised
+    nodes: Float[ndarray, "curves nodes"]  # t
     log_evidence: Float[ndarray, " curves"]
+    means: Float[ndarray, "components leading"]  # μ
+    axes: Float[ndarray, "designs components leading leading"]  # G
+    values: Float[ndarray, "designs components leading"]  # Λ
+    slopes: Float[ndarray, "curves components leading"]  # c
     design: Int[ndarray, " curves"]
+    is_rough: bool
+
+    @property
+    def component_log_weights(self) -> Float[ndarray, "curves components"]:
+        """The weights with t integrated out."""
+        return scipy.special.logsumexp(self.log_weights, axis=2)
+
+    def given(self, component: int) -> tuple[Float[ndarray, "curves nodes leading"], Float[ndarray, "..."]]:
+        """Means of z at every node of one component, and the variances along its axes."""
+        variance = np.exp(2 * self.nodes)[:, :, None]
+        total = variance + self.values[self.design, component][:, None]
+        along = self.slopes[:, component][:, None] / total
+        axes = np.swapaxes(self.axes[self.design, component], 1, 2)
+        return self.means[component] + along @ axes, variance / total
 
 
 def project(
@@ -109,84 +169,123 @@ def information(projection: Projection, noise_variance: float, leading: int) -> 
     factor = np.linalg.cholesky(tail_system)
     inverse_factor = _invert_lower(factor)
     coupling = inverse_factor @ gram[:, leading:, :leading]
-    tail_moment = np.einsum("ctu,cu->ct", inverse_factor[design], projection.moment[:, leading:])
+    tail_moment = _each_design(projection.moment[:, leading:], np.swapaxes(inverse_factor, 1, 2), design)
     precision = (gram[:, :leading, :leading] - np.swapaxes(coupling, 1, 2) @ coupling) / noise_variance
-    linear = (projection.moment[:, :leading] - np.einsum("ctl,ct->cl", coupling[design], tail_moment)) / noise_variance
-    square = (projection.square - np.sum(tail_moment**2, axis=1)) / noise_variance
+    linear = (projection.moment[:, :leading] - _each_design(tail_moment, coupling, design)) / noise_variance
     log_determinant = 2 * np.sum(np.log(np.diagonal(factor, axis1=1, axis2=2)), axis=1)[design]
-    log_determinant = log_determinant + (projection.size - tail) * np.log(noise_variance)
-    transposed = np.swapaxes(inverse_factor, 1, 2)
     return Information(
         precision=precision,
         linear=linear,
-        constant=-0.5 * (square + log_determinant + projection.size * LOG_2PI),
+        square=(projection.square - np.sum(tail_moment**2, axis=1)) / noise_variance,
+        log_determinant=log_determinant + (projection.size - tail) * np.log(noise_variance),
+        size=projection.size,
         design=design,
-        tail_gain=transposed @ coupling,
-        tail_mean=np.einsum("ctu,cu->ct", transposed[design], tail_moment),
-        tail_root=np.sqrt(noise_variance) * transposed,
+        tail_gain=np.swapaxes(inverse_factor, 1, 2) @ coupling,
+        tail_mean=_each_design(tail_moment, inverse_factor, design),
+        tail_root=np.sqrt(noise_variance) * np.swapaxes(inverse_factor, 1, 2),
     )
 
 
-def condition(mixture: Mixture, observed: Information) -> MixturePosterior:
-    """The posterior of the leading coordinates and the log evidence of every curve."""
+def condition(
+    mixture: Mixture, observed: Information, nodes: Float[ndarray, "curves nodes"] | None = None
+) -> MixturePosterior:
+    """The posterior of z and t and the log evidence of every curve; `nodes` replace those that would be searched."""
     factors, means, design = mixture.factors, mixture.means, observed.design
     whitened = np.swapaxes(factors, 1, 2) @ observed.precision[:, None] @ factors  # LᵀPL
-    system = whitened + np.eye(mixture.leading)
-    inverse_factor = _invert_lower(np.linalg.cholesky(system))
-    half_log_determinant = -np.sum(np.log(np.diagonal(inverse_factor, axis1=2, axis2=3)), axis=2)
+    values, vectors = np.linalg.eigh(whitened)
+    values = np.maximum(values, 0.0)
     pulled = means @ observed.precision  # Pμ, one row per design and component
     slope = np.einsum("kij,cki->ckj", factors, observed.linear[:, None] - pulled[design])
-    half_solved = np.einsum("ckij,ckj->cki", inverse_factor[design], slope)
-    roots = factors @ np.swapaxes(inverse_factor, 2, 3)
-    log_joint = (
-        mixture.log_weights
-        + observed.constant[:, None]
-        + observed.linear @ means.T
-        - 0.5 * np.sum(pulled * means, axis=2)[design]
-        + 0.5 * np.sum(half_solved**2, axis=2)
-        - half_log_determinant[design]
+    slopes = (
+        np.einsum("ckij,cki->ckj", vectors[design], slope)
+        if len(vectors) > 1
+        else np.einsum("kij,cki->ckj", vectors[0], slope)
     )
-    log_evidence = scipy.special.logsumexp(log_joint, axis=1)
+    at_means = observed.square[:, None] - 2 * observed.linear @ means.T + np.sum(pulled * means, axis=2)[design]
+
+    def log_joint(t: Float[ndarray, "curves nodes"]) -> Float[ndarray, "curves components nodes"]:
+        variance = np.exp(2 * t)
+        common = -0.5 * (observed.log_determinant + observed.size * LOG_2PI)[:, None] - observed.size[:, None] * t
+        parts = []
+        for k in range(len(means)):
+            own = values[design, k]
+            total = variance[:, :, None] + own[:, None]
+            explained = np.sum(slopes[:, k, None] ** 2 / total, axis=2)
+            volume = np.sum(np.log(total), axis=2) - 2 * mixture.leading * t
+            part = (
+                common
+                - 0.5 * np.maximum(at_means[:, k, None] - explained, 0.0) / variance
+                - 0.5 * volume
+                + mixture.log_weights[k]
+            )
+            if mixture.roughness is not None:
+                mean, scale = mixture.roughness.means[k], mixture.roughness.scales[k]
+                part = part - 0.5 * ((t - mean) / scale) ** 2 - np.log(scale) - 0.5 * LOG_2PI
+            parts.append(part)
+        return np.stack(parts, axis=1)
+
+    if mixture.roughness is None:
+        nodes = np.zeros((len(design), 1))
+        joint = log_joint(nodes)
+    else:
+        nodes = _close_in(log_joint, mixture.roughness, len(design)) if nodes is None else nodes
+        joint = log_joint(nodes) + np.log(nodes[:, 1] - nodes[:, 0])[:, None, None]
+    log_evidence = scipy.special.logsumexp(joint, axis=(1, 2))
     return MixturePosterior(
-        log_weights=log_joint - log_evidence[:, None],
-        means=means + np.einsum("ckij,ckj->cki", roots[design], half_solved),
-        roots=roots,
+        log_weights=joint - log_evidence[:, None, None],
+        nodes=nodes,
         log_evidence=log_evidence,
+        means=means,
+        axes=factors @ vectors,
+        values=values,
+        slopes=slopes,
         design=design,
+        is_rough=mixture.roughness is not None,
     )
 
 
 def posterior_mean(posterior: MixturePosterior, observed: Information) -> Float[ndarray, "curves rank"]:
-    """The exact posterior mean of all coordinates."""
-    leading = np.einsum("ck,ckl->cl", np.exp(posterior.log_weights), posterior.means)
+    """The exact posterior mean of all weights of basis functions."""
+    weights = np.exp(posterior.log_weights)
+    leading = np.zeros((len(weights), posterior.means.shape[1]))
+    for component in range(weights.shape[1]):
+        means, _ = posterior.given(component)
+        leading += np.einsum("cs,csl->cl", weights[:, component], means)
     return np.concatenate([leading, tail_mean(observed, leading)], axis=1)
 
 
 def tail_mean(
     observed: Information, leading: Float[ndarray, "curves *draws leading"]
 ) -> Float[ndarray, "curves *draws tail"]:
-    """The mean of the tail given the leading coordinates."""
-    gain = observed.tail_gain[observed.design]
+    """The mean of the weights of the tail given the leading coordinates."""
     if leading.ndim == 2:
-        return observed.tail_mean - np.einsum("ctl,cl->ct", gain, leading)
-    return observed.tail_mean[:, None] - leading @ np.swapaxes(gain, 1, 2)
+        return observed.tail_mean - _each_design(leading, np.swapaxes(observed.tail_gain, 1, 2), observed.design)
+    return observed.tail_mean[:, None] - leading @ np.swapaxes(observed.tail_gain[observed.design], 1, 2)
 
 
 def draw_leading(
     posterior: MixturePosterior, draws: int, generator: np.random.Generator
 ) -> Float[ndarray, "curves draws leading"]:
-    """Exact draws of the leading coordinates from the mixture posterior."""
-    curves, _, leading = posterior.means.shape
-    cumulative = np.cumsum(np.exp(posterior.log_weights), axis=1)
+    """Exact draws of z from the mixture posterior, with t as the last coordinate if the mixture is rough."""
+    curves, components, nodes = posterior.log_weights.shape
+    leading = posterior.means.shape[1]
+    cumulative = np.cumsum(np.exp(posterior.log_weights).reshape(curves, -1), axis=1)
     uniform = generator.uniform(size=(curves, draws)) * cumulative[:, -1:]
-    chosen = np.sum(uniform[:, :, None] > cumulative[:, None, :-1], axis=2)
+    chosen = np.stack([np.searchsorted(row, at) for row, at in zip(cumulative, uniform, strict=True)])
+    component, node = np.divmod(np.minimum(chosen, components * nodes - 1), nodes)
+    t = np.take_along_axis(posterior.nodes, node, axis=1)
+    if posterior.is_rough:
+        # Between nodes the density is taken as constant.
+        t = t + generator.uniform(-0.5, 0.5, t.shape) * (posterior.nodes[:, 1] - posterior.nodes[:, 0])[:, None]
+    variance = np.exp(2 * t)[:, :, None]
     drawn = generator.standard_normal((curves, draws, leading))
     for curve, design in enumerate(posterior.design):
-        for component in np.unique(chosen[curve]):
-            here = chosen[curve] == component
-            root = posterior.roots[design, component]
-            drawn[curve, here] = posterior.means[curve, component] + drawn[curve, here] @ root.T
-    return drawn
+        for k in np.unique(component[curve]):
+            here = component[curve] == k
+            total = variance[curve, here] + posterior.values[design, k]
+            along = posterior.slopes[curve, k] / total + np.sqrt(variance[curve, here] / total) * drawn[curve, here]
+            drawn[curve, here] = posterior.means[k] + along @ posterior.axes[design, k].T
+    return np.concatenate([drawn, t[:, :, None]], axis=2) if posterior.is_rough else drawn
 
 
 def complete_draws(
@@ -194,10 +293,40 @@ def complete_draws(
     leading: Float[ndarray, "curves draws leading"],
     generator: np.random.Generator,
 ) -> Float[ndarray, "curves draws rank"]:
-    """Append exact draws of the tail to draws of the leading coordinates."""
-    mean = tail_mean(observed, leading)
+    """Append exact draws of the tail u to draws of the leading coordinates."""
+    size = observed.linear.shape[1]
+    mean = tail_mean(observed, leading[..., :size])
+    if leading.shape[2] > size:
+        mean *= np.exp(-leading[..., size:])
     root = np.swapaxes(observed.tail_root[observed.design], 1, 2)
     return np.concatenate([leading, mean + generator.standard_normal(mean.shape) @ root], axis=2)
+
+
+def _close_in(
+    log_joint: Callable[[Float[ndarray, "curves nodes"]], Float[ndarray, "curves components nodes"]],
+    roughness: Roughness,
+    curves: int,
+) -> Float[ndarray, "curves nodes"]:
+    """Evenly spaced nodes over the posterior of t of every curve, within what the prior calls possible."""
+    least, most = np.min(roughness.means - REACH * roughness.scales), np.max(roughness.means + REACH * roughness.scales)
+    low, high = np.full(curves, least), np.full(curves, most)
+    for _ in range(SEARCHES):
+        nodes = np.linspace(low, high, SEARCH_NODES, axis=1)
+        weights = scipy.special.softmax(scipy.special.logsumexp(log_joint(nodes), axis=1), axis=1)
+        mean = np.sum(weights * nodes, axis=1)
+        spread = np.sqrt(np.sum(weights * (nodes - mean[:, None]) ** 2, axis=1))
+        half = HALF_WIDTH * np.maximum(spread, 0.5 * (nodes[:, 1] - nodes[:, 0]))
+        low, high = np.maximum(mean - half, least), np.minimum(mean + half, most)
+    return np.linspace(low, high, NODES, axis=1)
+
+
+def _each_design(
+    rows: Float[ndarray, "curves n"], matrices: Float[ndarray, "designs n m"], design: Int[ndarray, " curves"]
+) -> Float[ndarray, "curves m"]:
+    """Every row times the matrix of its design."""
+    if len(matrices) == 1:
+        return rows @ matrices[0]
+    return np.einsum("cn,cnm->cm", rows, matrices[design])
 
 
 def _invert_lower(factor: Float[ndarray, "*batch n n"]) -> Float[ndarray, "*batch n n"]:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from febm.langevin import Affine, Chain, ChainInfo, run_chain
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, StudentT
-from febm.networks import NetworkGenerator
+from febm.networks import NetworkGenerator, RoughGenerator
 from febm.observations import Observations
 from febm.priors import EnergyPrior, TiltedPrior
 from febm.training import FROZEN, Information, Objective
@@ -138,15 +138,20 @@ def linear_geometry(model: LatentModel, curve: Observations, key: PRNGKeyArray) 
     """
     if isinstance(model.generator, NetworkGenerator) or not isinstance(model.likelihood, Gaussian | StudentT):
         return None
-    latent = model.generator.latent_dim
+    generator, latent = model.generator, model.generator.latent_dim
     mask = curve.mask.reshape(-1)
     features = jnp.where(mask[:, None], curve.features.reshape(mask.size, -1)[:, :latent], 0.0)
     residual = jnp.where(mask, (curve.values - curve.mean).reshape(-1), 0.0)
     scale, reference = model.likelihood.scale, model.prior.reference
-    system = reference.within_precision + (features / scale).T @ (features / scale)
+    precision = reference.within_precision
+    if isinstance(generator, RoughGenerator):
+        # The function does not depend on the roughness, but n values tell it with a precision of 2n.
+        features = jnp.insert(features, generator.leading, 0.0, axis=1)[:, :latent]
+        precision = precision.at[generator.leading, generator.leading].add(2.0 * jnp.sum(mask))
+    system = precision + (features / scale).T @ (features / scale)
     factor = jnp.linalg.cholesky(system)
     log_weights, means = reference.components
-    prior_pull = means @ reference.within_precision
+    prior_pull = means @ precision
     pull = prior_pull + features.T @ residual / scale**2
     root = jax.scipy.linalg.solve_triangular(factor, jnp.eye(latent), lower=True).T
     log_evidence = 0.5 * jnp.sum((pull @ root) ** 2, axis=1) - 0.5 * jnp.sum(prior_pull * means, axis=1)

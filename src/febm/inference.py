@@ -18,12 +18,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy import ndarray
 
 from febm import conjugate, samplers
+from febm.condensing import condense_rough, inform, leading_mixture
 from febm.contrastive import Contrastive, linear_geometry
 from febm.langevin import Affine, Chain
 from febm.latent import LatentModel
-from febm.likelihoods import Gaussian
-from febm.observations import Observations, project
-from febm.priors import Energy, GaussianPrior, MixturePrior, Prior, Reference, TiltedPrior
+from febm.networks import RoughGenerator
+from febm.observations import Observations
+from febm.priors import Energy, Prior, Reference, TiltedPrior
 from febm.randomness import numpy_generator
 
 Method = Literal["auto", "exact", "langevin", "mala", "nuts", "smc", "importance"]
@@ -55,7 +56,7 @@ class LatentPosterior(NamedTuple):
     """Equally weighted draws of the latents of every curve."""
 
     draws: Float[ndarray, "curves draws latent"]
-    mean: Float[ndarray, "curves latent"]
+    mean: Float[ndarray, "curves latent"]  # where functions are linear in it, the latent of the mean function
     log_evidence: Float[ndarray, " curves"] | None
     diagnostics: dict[str, Float[ndarray, " curves"]]
     chains: int = 1  # the draws of a curve come chain after chain
@@ -82,17 +83,37 @@ def infer(
     method = settle(method, model)
     if method == "exact":
         return exact(model, observed, effort=effort, key=key)
-    single = observed.single_precision()
-    keys = jax.random.split(key, len(observed))
+    if not isinstance(model.generator, RoughGenerator):
+        return _sampled(model, observed.single_precision(), method, effort, chain, precondition, key)
+    # Given its leading latents and roughness everything about a curve is Gaussian: chains run on those alone.
+    condensed = condense_rough(model, observed)
+    found = _sampled(condensed.model, condensed.observed, method, effort, chain, precondition, key)
+    log_evidence = None if found.log_evidence is None else found.log_evidence + condensed.constant
+    draws = condensed.complete(found.draws, numpy_generator(jax.random.fold_in(key, 1)))
+    mean = _mean_latent(condensed.information, found.mean[:, :-1], rough=True)
+    return found._replace(draws=draws, mean=mean, log_evidence=log_evidence)
+
+
+def _sampled(
+    model: LatentModel,
+    single: Observations,
+    method: Method,
+    effort: Effort,
+    chain: Chain,
+    precondition: bool,
+    key: PRNGKeyArray,
+) -> LatentPosterior:
+    """The posterior by chains or particles, in single precision."""
+    keys = jax.random.split(key, len(single))
     if method == "smc":
         particles = _smc(model, single, effort, keys)
         log_evidence = np.asarray(particles.log_constant - model.prior.log_normaliser, dtype=float)
         unfinished = int(np.sum(particles.temperature < 1))
         if unfinished:
             warnings.warn(
-                f"tempering stopped before its end for {unfinished} of {len(observed)} curves (`temperature` in the "
+                f"tempering stopped before its end for {unfinished} of {len(single)} curves (`temperature` in the "
                 "diagnostics is below 1); allow more `rungs` in Effort.",
-                stacklevel=3,
+                stacklevel=4,
             )
         diagnostics = {
             "acceptance": particles.acceptance,
@@ -106,7 +127,7 @@ def infer(
         return collect(draws, None, {"acceptance": acceptance})
     sampled = _chains(model, single, effort, keys, method)
     diagnostics = {"acceptance": sampled.acceptance, **convergence(sampled.draws)}
-    draws = sampled.draws.reshape(len(observed), -1, sampled.draws.shape[-1])
+    draws = sampled.draws.reshape(len(single), -1, sampled.draws.shape[-1])
     return collect(draws, None, diagnostics)._replace(chains=effort.chains)
 
 
@@ -136,48 +157,37 @@ def exact(model: LatentModel, observed: Observations, *, effort: Effort, key: PR
 
 def _exact(model: LatentModel, observed: Observations, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
     generator = numpy_generator(key)
-    mixture = leading_mixture(model.prior)
-    assert isinstance(model.likelihood, Gaussian)
-    projection = project(observed, model.generator.latent_dim)
-    information = conjugate.information(projection, float(model.likelihood.variance), mixture.leading)
+    mixture = leading_mixture(model)
+    information = inform(model, observed, mixture.leading)
     posterior = conjugate.condition(mixture, information)
     mean = conjugate.posterior_mean(posterior, information)
-    if not isinstance(model.prior, TiltedPrior):
+    log_evidence = posterior.log_evidence
+    diagnostics = {}
+    if isinstance(model.prior, TiltedPrior):
+        proposals = conjugate.draw_leading(posterior, effort.proposals, generator)
+        log_weights = -_energies(model.prior.energy, proposals)
+        total = scipy.special.logsumexp(log_weights, axis=1)
+        weights = np.exp(log_weights - total[:, None])
+        diagnostics = {"effective": 1 / np.sum(weights**2, axis=1)}
+        chosen = systematic(weights, effort.draws, generator)
+        leading = np.take_along_axis(proposals, chosen[..., None], axis=1)
+        # The mean of the base is known exactly, so only its change under the weights is estimated.
+        shift = np.einsum("cs,csl->cl", weights - 1 / effort.proposals, proposals[..., : mixture.leading])
+        mean = mean[:, : mixture.leading] + shift
+        log_evidence = log_evidence + total - np.log(effort.proposals) - float(model.prior.log_normaliser)
+    else:
         leading = conjugate.draw_leading(posterior, effort.draws, generator)
-        draws = conjugate.complete_draws(information, leading, generator)
-        return LatentPosterior(draws, mean, posterior.log_evidence, {})
-    proposals = conjugate.draw_leading(posterior, effort.proposals, generator)
-    log_weights = -_energies(model.prior.energy, proposals)
-    total = scipy.special.logsumexp(log_weights, axis=1)
-    weights = np.exp(log_weights - total[:, None])
-    effective = 1 / np.sum(weights**2, axis=1)
-    chosen = systematic(weights, effort.draws, generator)
-    leading = np.take_along_axis(proposals, chosen[..., None], axis=1)
-    # The mean of the base is known exactly, so only its change under the weights is estimated.
-    shift = np.einsum("cs,csl->cl", weights - 1 / effort.proposals, proposals)
-    shifted = mean[:, : mixture.leading] + shift
-    mean = np.concatenate([shifted, conjugate.tail_mean(information, shifted)], axis=1)
-    log_evidence = posterior.log_evidence + total - np.log(effort.proposals) - float(model.prior.log_normaliser)
     draws = conjugate.complete_draws(information, leading, generator)
-    return LatentPosterior(draws, mean, log_evidence, {"effective": effective})
+    mean = _mean_latent(information, mean[:, : mixture.leading], posterior.is_rough)
+    return LatentPosterior(draws, mean, log_evidence, diagnostics)
 
 
-def leading_mixture(prior: Prior) -> conjugate.Mixture:
-    """The base measure as a float64 mixture on every coordinate that is not N(0, 1) or that the energy sees."""
-    base = prior.base if isinstance(prior, TiltedPrior) else prior
-    seen = prior.energy.dim if isinstance(prior, TiltedPrior) else 0
-    if isinstance(base, MixturePrior):
-        log_weights = scipy.special.log_softmax(np.asarray(base.log_weights, dtype=float))
-        means, factors = np.asarray(base.means, dtype=float), np.asarray(base.factors, dtype=float)
-        extra = max(seen - base.leading, 0)
-        means = np.pad(means, ((0, 0), (0, extra)))
-        factors = np.pad(factors, ((0, 0), (0, extra), (0, extra)))
-        factors[:, range(base.leading, base.leading + extra), range(base.leading, base.leading + extra)] = 1.0
-        return conjugate.Mixture(log_weights, means, factors)
-    assert isinstance(base, GaussianPrior)
-    leading = base.dim if base.scale != 1.0 else max(seen, 1)
-    standard = conjugate.Mixture.standard_normal(leading)
-    return standard._replace(factors=base.scale * standard.factors)
+def _mean_latent(
+    information: conjugate.Information, leading: Float[ndarray, "curves leading"], rough: bool
+) -> Float[ndarray, "curves latent"]:
+    """The latent of the mean function: the mean leading coordinates, roughness 1 where there is one, the mean tail."""
+    roughness = np.zeros((len(leading), int(rough)))
+    return np.concatenate([leading, roughness, conjugate.tail_mean(information, leading)], axis=1)
 
 
 def draw_prior(prior: Prior, count: int, *, steps: int, key: PRNGKeyArray, proposals: int = 1 << 15) -> PriorDraws:

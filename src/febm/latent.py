@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from febm.likelihoods import Gaussian, Likelihood
-from febm.networks import Generator, LinearGenerator
+from febm.networks import Generator, LinearGenerator, RoughGenerator
 from febm.observations import Observations
 from febm.priors import GaussianPrior, MixturePrior, Prior, TiltedPrior
 
@@ -29,7 +29,13 @@ class LatentModel(eqx.Module):
         # A masked value may hold anything, so it is replaced before the density sees it as well as after.
         values = jnp.where(observed.mask, observed.values, self.likelihood.mean(jnp.zeros(())))
         function = self.function(z, observed)
-        return jnp.where(observed.mask, self.likelihood.log_density(values, function), 0.0)
+        return jnp.where(observed.mask, self.noise(z).log_density(values, function), 0.0)
+
+    def noise(self, z: Float[Array, " latent"]) -> Likelihood:
+        """p(y | f) of the curve that belongs to `z`: rough curves have more noise."""
+        if isinstance(self.generator, RoughGenerator) and isinstance(self.likelihood, Gaussian):
+            return self.likelihood.widened(self.generator.log_roughness(z))
+        return self.likelihood
 
     def log_likelihood(self, z: Float[Array, " latent"], observed: Observations) -> Float[Array, ""]:
         """log p(Y | z, X)."""
@@ -44,7 +50,7 @@ class LatentModel(eqx.Module):
         """Whether the base measure conditions in closed form (linear generator, Gaussian noise)."""
         base = self.prior.base if isinstance(self.prior, TiltedPrior) else self.prior
         return (
-            isinstance(self.generator, LinearGenerator)
+            isinstance(self.generator, LinearGenerator | RoughGenerator)
             and isinstance(self.likelihood, Gaussian)
             and isinstance(base, GaussianPrior | MixturePrior)
         )

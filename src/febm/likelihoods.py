@@ -76,6 +76,10 @@ class Gaussian(Likelihood):
         """The same likelihood with another scale."""
         return Gaussian(scale, self.fixed)
 
+    def widened(self, log_factor: Float[Array, ""]) -> "Gaussian":
+        """The same likelihood with e^`log_factor` times the scale."""
+        return eqx.tree_at(lambda likelihood: likelihood.log_scale, self, self.log_scale + log_factor)
+
     def log_density(self, y: Float[Array, "..."], f: Float[Array, "..."]) -> Float[Array, "..."]:
         """−½ (y − f)²/σ² − ½ log σ² − ½ log 2π."""
         log_scale = _held(self.log_scale, self.fixed)

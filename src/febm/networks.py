@@ -102,6 +102,37 @@ class LinearGenerator(Generator):
         return _pad(z, self.rank)
 
 
+class RoughGenerator(Generator):
+    """w = (z₁, …, z_l, e^t z_{l+2}, …): the leading coefficients, and a tail of the roughness e^t, t = z_{l+1}.
+
+    The noise of a curve is as much larger as its tail: see `log_roughness`.
+
+    Parameters
+    ----------
+    leading : l.
+    rank : number of coefficients.
+    tail : how many coefficients follow the leading ones; the others are zero. None: all of them.
+    """
+
+    leading: int = eqx.field(static=True)
+    latent_dim: int = eqx.field(static=True)
+    rank: int = eqx.field(static=True)
+
+    def __init__(self, leading: int, rank: int, *, tail: int | None = None) -> None:
+        self.leading, self.rank = _sizes("RoughGenerator", leading, rank)
+        self.latent_dim = self.leading + 1 + (rank - leading if tail is None else tail)
+        _sizes("RoughGenerator", self.latent_dim - 1, rank)
+
+    def __call__(self, z: Float[Array, " latent"]) -> Float[Array, " rank"]:
+        """The coefficients of one latent."""
+        leading, tail = z[: self.leading], z[self.leading + 1 :]
+        return _pad(jnp.concatenate([leading, jnp.exp(self.log_roughness(z)) * tail]), self.rank)
+
+    def log_roughness(self, z: Float[Array, " latent"]) -> Float[Array, ""]:
+        """The logarithm t of the roughness of one latent."""
+        return z[self.leading]
+
+
 class ResidualGenerator(Generator):
     """w = pad(z) + r(z), a correction r of the path measure.
 

@@ -5,7 +5,6 @@ A `FeatureMap` is what is trained; `Learned` is the basis that a trained one amo
 
 from __future__ import annotations
 
-import itertools
 from abc import abstractmethod
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -17,6 +16,7 @@ import scipy.linalg
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from febm.basis.base import Basis
+from febm.basis.enriched import lowest_orders
 from febm.curves import Curves
 from febm.networks import ResidualMLP
 from febm.precision import float64
@@ -63,10 +63,8 @@ class StationaryFeatures(eqx.Module):
     @classmethod
     def start(cls, rank: int, inputs: int) -> StationaryFeatures:
         """The `rank` lowest frequencies; functions of unit variance, length 1/5 and smoothness 1."""
-        side = range(2 * int(np.ceil(rank ** (1 / inputs))))
-        lowest = sorted(itertools.product(side, repeat=inputs), key=lambda order: (sum(k * k for k in order), order))
         numbers = (jnp.asarray(value, jnp.float32) for value in (0.0, np.log(0.2), 0.0))
-        return cls(jnp.asarray(lowest[:rank], jnp.float32), *numbers)
+        return cls(jnp.asarray(lowest_orders(rank, inputs), jnp.float32), *numbers)
 
     def __call__(self, x: Float[Array, "points inputs"]) -> Float[Array, "points rank"]:
         """The features at the points `x`."""

@@ -47,6 +47,9 @@ class FEBM(BasisProcess):
     rank
         Number of basis functions, or the share of variance they explain; None: what held-out curves support of an
         empirical basis, and what a kernel's basis needs to be the kernel.
+    remainder
+        Whether, beside the empirical basis, there may be a stationary remainder, and curves that differ in roughness;
+        held-out curves then say whether there are.
     latent_dim
         Length of z; None: the rank of the basis, for an "mlp" generator 20.
     prior
@@ -89,6 +92,7 @@ class FEBM(BasisProcess):
         basis: Literal["auto"] | Basis = "auto",
         kernel: str | Kernel | None = None,
         rank: int | float | None = None,
+        remainder: bool = True,
         latent_dim: int | None = None,
         prior: Literal["tilted", "energy", "gaussian", "mixture"] = "tilted",
         base: Literal["auto", "gaussian", "mixture"] = "auto",
@@ -112,6 +116,7 @@ class FEBM(BasisProcess):
         self.basis = basis
         self.kernel = kernel
         self.rank = rank
+        self.remainder = remainder
         self.latent_dim = latent_dim
         self.prior = prior
         self.base = base
@@ -248,6 +253,7 @@ class FEBM(BasisProcess):
             and self.kernel is None
             and self.rank is None
             and self.latent_dim is None,
+            enrich=self.remainder and isinstance(self.basis, str) and self.kernel is None and self.latent_dim is None,
             checkpoint=as_checkpoint("FEBM", self.checkpoint),
         )
         return plan, training

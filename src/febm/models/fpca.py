@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, PRNGKeyArray
 
+from febm.base_measure import BaseSearch, choose_base, ladder
 from febm.basis import Empirical
 from febm.curves import Curves
 from febm.inference import Effort
@@ -27,7 +28,6 @@ from febm.priors import GaussianPrior
 from febm.progress import Progress
 from febm.randomness import RandomState
 from febm.scaling import Scaling
-from febm.tilting import BaseSearch, choose_base, ladder
 
 
 class FPCA(BasisProcess):

@@ -21,7 +21,7 @@ from febm.io_arviz import to_datatree
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.base import Posterior, one_grid, points_of
-from febm.networks import Generator, LinearGenerator
+from febm.networks import Generator, LinearGenerator, RoughGenerator
 from febm.randomness import RandomState, as_key
 from febm.scaling import Scaling
 
@@ -70,10 +70,14 @@ class FunctionSpace(NamedTuple):
     domain: Float[ndarray, "2 inputs"]  # the corners of the box that the training points fill
 
     def weights(self, latents: Float[ndarray, "draws latent"]) -> Float[ndarray, "draws rank"]:
-        """Basis weights w = μ(z)."""
+        """Basis weights w = μ(z), followed by the log-roughness where the model has one."""
         generator = self.model.generator
         if isinstance(generator, LinearGenerator):
             return np.pad(latents, ((0, 0), (0, generator.rank - generator.latent_dim)))
+        if isinstance(generator, RoughGenerator):
+            leading, roughness, tail = np.split(latents, [generator.leading, generator.leading + 1], axis=1)
+            unused = np.zeros((len(latents), generator.rank + 1 - generator.latent_dim))
+            return np.concatenate([leading, np.exp(roughness) * tail, unused, roughness], axis=1)
         return np.asarray(_generate(generator, jnp.asarray(latents, jnp.float32)), dtype=float)
 
     def at(self, points: Float[ndarray, "points inputs"]) -> "EvaluatedSpace":
@@ -85,7 +89,7 @@ class FunctionSpace(NamedTuple):
     def is_linear(self) -> bool:
         """Whether the mean function is the function of the mean latent."""
         return (
-            isinstance(self.model.generator, LinearGenerator)
+            isinstance(self.model.generator, LinearGenerator | RoughGenerator)
             and isinstance(self.model.likelihood, Gaussian)
             and self.scaling.is_affine
         )
@@ -111,10 +115,12 @@ class EvaluatedSpace:
         self, weights: Float[ndarray, "draws rank"], key: PRNGKeyArray | None = None, scaling: Scaling | None = None
     ) -> Float[ndarray, "draws points outputs"]:
         """Values in the units of the data, or of one curve's own `scaling`; a `key` adds observation noise."""
-        functions = self.functions(weights)
+        rank = self._space.basis.rank
+        functions, roughness = self.functions(weights[:, :rank]), np.exp(weights[:, rank:, None])
         likelihood = self._space.model.likelihood
         if key is not None:
-            functions = np.asarray(likelihood.sample(jnp.asarray(functions, jnp.float32), key), dtype=float)
+            noisy = np.asarray(likelihood.sample(jnp.asarray(functions, jnp.float32), key), dtype=float)
+            functions = functions + roughness * (noisy - functions) if roughness.size else noisy
         elif not isinstance(likelihood, Gaussian):
             functions = np.asarray(likelihood.mean(jnp.asarray(functions, jnp.float32)), dtype=float)
         return (scaling or self._space.scaling).invert_values(functions)

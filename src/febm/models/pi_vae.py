@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from febm.amortised import infer_encoded
+from febm.base_measure import BaseSearch, choose_base, ladder
 from febm.basis import Basis, Empirical
 from febm.checks import share, whole_number
 from febm.curves import Curves
@@ -28,7 +29,6 @@ from febm.priors import GaussianPrior
 from febm.progress import Progress
 from febm.randomness import RandomState
 from febm.scaling import Scaling
-from febm.tilting import BaseSearch, choose_base, ladder
 from febm.training import Group, Optimisation, train
 from febm.variational import Autoencoder, EncodedCurves, Encoder, LowerBound
 

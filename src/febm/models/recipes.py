@@ -1,5 +1,6 @@
 """The two ways to fit F-EBM: tilting a closed-form base by importance sampling, and the paper's loss by chains."""
 
+import dataclasses
 import functools
 from typing import NamedTuple
 
@@ -9,19 +10,28 @@ import pandas as pd
 from jaxtyping import PRNGKeyArray
 
 from febm import tilting
+from febm.base_measure import BaseSearch, Fold, Tail, as_prior, choose_base, choose_noise, fit_base, ladder
 from febm.basis import Basis
+from febm.basis.enriched import Enriched, Remainder, lowest_orders
 from febm.conjugate import Mixture
 from febm.contrastive import Contrastive
 from febm.curves import Curves
-from febm.inference import leading_mixture, log_normaliser
+from febm.gaps import hide_middles
+from febm.inference import log_normaliser
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, StudentT
 from febm.models.settings import Plan
-from febm.networks import Generator, LinearGenerator, NetworkGenerator, ResidualGenerator, ResidualMLP
+from febm.networks import (
+    Generator,
+    LinearGenerator,
+    NetworkGenerator,
+    ResidualGenerator,
+    ResidualMLP,
+    RoughGenerator,
+)
 from febm.observations import observe, project
 from febm.priors import Energy, EnergyPrior, GaussianPrior, Prior, Reference, TiltedPrior
 from febm.progress import Progress
-from febm.tilting import BaseSearch, Fold
 from febm.training import train
 
 # Folds of cross-validation by number of curves: few curves make a single held-out part too noisy to choose by.
@@ -33,6 +43,9 @@ MLP_LATENT = 20
 ENVELOPE = 3.0
 # Of the spread of the values: with less noise than this, float32 chains lose the curve that they condition on.
 SMALLEST_NOISE = 1e-3
+# Cosines of a remainder; more gain little on curves of 200 points. And so many numbers in all curves' ΦᵀΦ.
+MOST_COSINES = 128
+LARGEST_GRAMS = 1 << 25
 
 
 class Fitted(NamedTuple):
@@ -46,35 +59,48 @@ class Fitted(NamedTuple):
 def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
     """Linear generator and Gaussian noise: base by held-out evidence, tilt by importance-sampled likelihood."""
     fold_key, tilt_key = jax.random.split(key)
-    basis, folds, splits = fold_basis(plan.basis, curves, plan.validation, plan.latent_dim, fold_key)
-    largest = min(plan.latent_dim or basis.rank, basis.rank)
     likelihood = plan.likelihood
     assert isinstance(likelihood, Gaussian)
-    fixed = float(likelihood.variance) if likelihood.fixed else None
-    choice = tilting.choose_base(folds, _search(plan, largest), fixed)
-    projection = project(observe(basis, curves), choice.rank)
-    likelihood = likelihood if fixed else likelihood.with_scale(np.sqrt(choice.noise_variance))
-    base: Reference = GaussianPrior(choice.rank)
-    if plan.has_mixture:
-        base = tilting.fit_base(projection, choice)
+    cosines = _cosines(curves) if plan.enrich else None
+    core, folds, splits = fold_basis(plan.basis, curves, plan.validation, plan.latent_dim, fold_key, cosines)
+    search = _search(plan, min(plan.latent_dim or core.rank, core.rank))
+    if cosines is not None:
+        rough = not likelihood.fixed
+        search = dataclasses.replace(search, cosines=cosines, outputs=curves.d_y, roughness=rough)
+    choice = choose_base(folds, search)
+    basis, noise_variance = _chosen_basis(core, curves, choice.tail), choice.noise_variance
+    projection = project(observe(basis, curves), choice.rank if choice.tail.is_plain else None)
+    likelihood = likelihood if likelihood.fixed else likelihood.with_scale(np.sqrt(noise_variance))
+    leading = fit_base(projection, choice) if plan.has_mixture else Mixture.standard_normal(choice.leading)
+    generator: Generator = LinearGenerator(projection.rank, basis.rank)
+    if leading.roughness is not None:
+        generator = RoughGenerator(choice.leading, basis.rank, tail=projection.rank - choice.leading)
+    base = as_prior(leading, generator.latent_dim) if plan.has_mixture else GaussianPrior(generator.latent_dim)
     prior: Prior = base
-    noise = float(np.sqrt(choice.noise_variance))
-    history = pd.DataFrame([{"epoch": 0, "score": 0.0, "noise": noise}])
+    history = pd.DataFrame([{"epoch": 0, "score": 0.0, "noise": float(np.sqrt(noise_variance))}])
     if plan.prior == "tilted":
-        leading = leading_mixture(base) if plan.has_mixture else Mixture.standard_normal(choice.leading)
         prior, history = tilting.fit_tilt(
             base,
             leading,
             projection,
-            choice.noise_variance,
+            noise_variance,
             splits[0],
             training=plan.tilt,
             key=tilt_key,
             progress=progress,
             checkpoint=plan.checkpoint,
         )
-    model = LatentModel(LinearGenerator(choice.rank, basis.rank), prior, likelihood)
-    return Fitted(basis, model, history.assign(base_evidence=choice.evidence))
+    return Fitted(basis, LatentModel(generator, prior, likelihood), history.assign(base_evidence=choice.evidence))
+
+
+def _chosen_basis(core: Basis, curves: Curves, tail: Tail) -> Basis:
+    """The functions of `core` and of the remainder with the weights that the tail gives them."""
+    if tail.is_plain:
+        return core
+    white = None if tail.remainder is None else Remainder.white(tail.remainder.orders)
+    unweighted = Enriched(core, np.ones(core.rank), white, curves.d_y)
+    weights = tail.weights(project(observe(unweighted, curves)), curves.d_y)[: core.rank]
+    return Enriched(core, weights[: np.flatnonzero(weights)[-1] + 1], tail.remainder, curves.d_y)
 
 
 class Folded(NamedTuple):
@@ -85,15 +111,30 @@ class Folded(NamedTuple):
     held_out: list[np.ndarray]
 
 
-def fold_basis(basis: Basis, curves: Curves, validation: float, latent_dim: int | None, key: PRNGKeyArray) -> Folded:
-    """Fit the basis to all curves and, for every fold, to those that are not held out of it."""
+def fold_basis(
+    basis: Basis,
+    curves: Curves,
+    validation: float,
+    latent_dim: int | None,
+    key: PRNGKeyArray,
+    cosines: np.ndarray | None = None,
+) -> Folded:
+    """Fit the basis to all curves and, for every fold, to those that are not held out of it.
+
+    With `cosines`, those of a remainder are the last columns of the folds, all of weight 1.
+    """
     basis_key, split_key = jax.random.split(key)
     fitted = basis.fit(curves, key=basis_key)
-    largest = min(latent_dim or fitted.rank, fitted.rank)
     splits = held_out_parts(len(curves), validation, split_key)
-    folds = [
-        _fold(basis, curves, held_out, largest, jax.random.fold_in(basis_key, i)) for i, held_out in enumerate(splits)
-    ]
+    parts = [basis.fit(curves[~held_out], key=jax.random.fold_in(basis_key, i)) for i, held_out in enumerate(splits)]
+    rank = min(latent_dim or fitted.rank, fitted.rank, *(part.rank for part in parts))
+    folds = []
+    for part, held_out in zip(parts, splits, strict=True):
+        whole = part if cosines is None else Enriched(part, np.ones(rank), Remainder.white(cosines), curves.d_y)
+        columns = rank if cosines is None else whole.rank
+        fitting, judging = observe(whole, curves[~held_out]), observe(whole, curves[held_out])
+        hidden = hide_middles(judging) if cosines is not None and curves.d_x == 1 else ()
+        folds.append(Fold(project(fitting, columns), project(judging, columns), hidden))
     return Folded(fitted, folds, splits)
 
 
@@ -175,10 +216,7 @@ def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> Laten
 
 def _linear_noise(basis: Basis, curves: Curves, latent: int) -> float:
     """The noise scale with the largest evidence under the linear model."""
-    projection = project(observe(basis, curves), latent)
-    fold = Fold(projection, projection)
-    variance, _ = tilting.choose_noise([fold], lambda *_: Mixture.standard_normal(1))
-    return float(np.sqrt(variance))
+    return float(np.sqrt(choose_noise(project(observe(basis, curves), latent))))
 
 
 def _mixture_base(plan: Plan, basis: Basis, curves: Curves, latent: int) -> Reference:
@@ -186,14 +224,25 @@ def _mixture_base(plan: Plan, basis: Basis, curves: Curves, latent: int) -> Refe
     projection = project(observe(basis, curves), latent)
     fold = Fold(projection, projection)
     search = BaseSearch((latent,), leading=(TAME_ENERGY,), components=(plan.components or 4,))
-    return tilting.fit_base(projection, tilting.choose_base([fold], search))
+    return as_prior(fit_base(projection, choose_base([fold], search)), latent)
 
 
 def _search(plan: Plan, largest: int) -> BaseSearch:
-    ranks = tilting.ladder(largest) if plan.choose_rank else (largest,)
-    leading = (plan.energy_dim,) if plan.energy_dim else BaseSearch.leading
-    components = (plan.components,) if plan.components else BaseSearch.components
-    return BaseSearch(ranks, leading, components if plan.has_mixture else ())
+    likelihood = plan.likelihood
+    return BaseSearch(
+        ranks=ladder(largest) if plan.choose_rank else (largest,),
+        noise_variance=float(likelihood.variance) if isinstance(likelihood, Gaussian) and likelihood.fixed else None,
+        leading=(plan.energy_dim,) if plan.energy_dim else BaseSearch.leading,
+        components=() if not plan.has_mixture else (plan.components,) if plan.components else BaseSearch.components,
+    )
+
+
+def _cosines(curves: Curves) -> np.ndarray:
+    """Orders of the cosines of a remainder: no more than a curve has points, nor than memory has room for."""
+    designs = len(curves) if curves.common_points is None else 1
+    affordable = int(np.sqrt(LARGEST_GRAMS / designs)) // curves.d_y
+    count = max(1, min(MOST_COSINES, int(curves.lengths.max()), affordable))
+    return lowest_orders(count, curves.d_x)
 
 
 def held_out_parts(count: int, validation: float, key: PRNGKeyArray) -> list[np.ndarray]:
@@ -204,13 +253,6 @@ def held_out_parts(count: int, validation: float, key: PRNGKeyArray) -> list[np.
     size = min(max(1, round(validation * count)), count - 3)
     parts = 1 if count >= MANY_CURVES else min(3, count // size)
     return [np.isin(np.arange(count), order[part * size : (part + 1) * size]) for part in range(parts)]
-
-
-def _fold(basis: Basis, curves: Curves, held_out: np.ndarray, latent: int, key: PRNGKeyArray) -> Fold:
-    part = basis.fit(curves[~held_out], key=key)
-    rank = min(latent, part.rank)
-    fitted, judged = observe(part, curves[~held_out]), observe(part, curves[held_out])
-    return Fold(project(fitted, rank), project(judged, rank))
 
 
 def _noise(model: LatentModel) -> dict[str, float]:

@@ -63,6 +63,7 @@ class Plan:
     effort: Effort
     validation: float
     choose_rank: bool  # by held-out evidence, up to the rank of the basis
+    enrich: bool  # a remainder beside the basis, and curves of different roughness, if held-out curves show them
     checkpoint: Path | None = None  # where training is saved after every epoch
 
     @property

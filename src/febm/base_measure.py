@@ -1,0 +1,362 @@
+"""The base measure of a linear model, chosen by what held-out curves say.
+
+Base measure and noise have an exact evidence (`conjugate`), so everything about them is chosen by the evidence of
+curves that neither the basis nor the mixture has seen: first the tail, that is, how many functions of the basis are
+used, the remainder beside them, the noise, and whether curves differ in roughness; then the mixture on the leading
+coordinates.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import scipy.optimize
+
+from febm import conjugate, gaps
+from febm.basis.enriched import Remainder
+from febm.conjugate import Mixture, Projection
+from febm.gaps import Gap
+from febm.mixture import Shrinkage, fit_mixture
+from febm.priors import MixturePrior
+
+T = TypeVar("T")
+
+# Shares of the mean square of the values: less noise is below what float64 algebra can tell from none.
+NOISE_RANGE = (1e-8, 1.0)
+# A component with fewer curves has no covariance to speak of.
+CURVES_PER_COMPONENT = 5
+# The tail is chosen with so many standard normal coordinates in front of it, and by so many held-out curves a fold.
+TAIL_LEADING = 8
+TAIL_CURVES = 200
+DISTINCT_DESIGNS = 32
+# A function of the basis is left out where remainder and noise explain all but this share of its variance.
+NEGLIGIBLE_SHARE = 0.01
+# Curves with less noise than this many times the least have none, and nothing in their tail to be learned.
+NOISELESS = 100.0
+# How much filling gaps counts beside the evidence when a tail is chosen.
+GAPS = 3.0
+# The search of a tail: evaluations for each number; where length and smoothness of the remainder and the spread of the
+# log-roughness begin, and how far they may go.
+EVALUATIONS = 30
+START = {"length": 0.2, "smoothness": 1.0, "roughness": 0.4}
+LIMITS = {"length": (1e-3, 10.0), "smoothness": (0.2, 10.0), "roughness": (0.02, 2.0)}
+
+
+class Fold(NamedTuple):
+    """Curves that fit a base measure, and curves that judge it, on a basis that has not seen the latter."""
+
+    fitted: Projection
+    held_out: Projection
+    gaps: tuple[Gap, ...] = ()  # of the latter
+
+    def weigh(self, weights: np.ndarray) -> "Fold":
+        """The same curves on basis functions multiplied by `weights`."""
+        return Fold(self.fitted.weigh(weights), self.held_out.weigh(weights))
+
+
+class Tail(NamedTuple):
+    """What is beyond the leading coordinates: functions of the basis that are used, remainder, noise, roughness."""
+
+    rank: int
+    noise_variance: float
+    remainder: Remainder | None = None
+    roughness: float = 0.0  # standard deviation of the log-roughness of curves
+    protected: int = 1  # the first functions of the basis are never left out
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is neither a remainder nor roughness."""
+        return self.remainder is None and not self.roughness
+
+    def weights(self, projection: Projection, outputs: int = 1) -> np.ndarray:
+        """Of the functions of a projection, the last of which are a remainder's cosines, if any, for each output.
+
+        The variance that remainder and noise have along a function of the basis is taken off what the curves have
+        there: its eigenvalue was estimated from their sum.
+        """
+        gram = np.average(projection.gram, axis=0, weights=np.bincount(projection.design))
+        cosines = np.zeros(0) if self.remainder is None else np.repeat(self.remainder.weights, outputs)
+        weights = np.concatenate([np.zeros(projection.rank - len(cosines)), cosines])
+        weights[: self.rank] = 1.0
+        if not self.is_plain:
+            own = np.diagonal(gram)[: self.rank]
+            others = gram[: self.rank, projection.rank - len(cosines) :]
+            share = (others**2 @ cosines**2 + self.noise_variance * own) / own**2
+            left = np.where(np.arange(self.rank) < self.protected, NEGLIGIBLE_SHARE, 0.0)
+            weights[: self.rank] = np.sqrt(np.where(share < 1 - NEGLIGIBLE_SHARE, 1 - share, left))
+        return weights
+
+
+@dataclasses.dataclass(frozen=True)
+class BaseSearch:
+    """The base measures that are tried; one value in a tuple fixes it, no components leave the standard normal.
+
+    Attributes
+    ----------
+    ranks
+        Numbers of functions of the basis.
+    noise_variance
+        None: chosen too.
+    cosines
+        The remainder's; they are the last columns of the projections. None: no remainder.
+    outputs
+        Number of outputs, each with cosines of its own.
+    roughness
+        Whether curves may differ in roughness.
+    leading, components, shrinkages
+        Of the mixture.
+    """
+
+    ranks: tuple[int, ...]
+    noise_variance: float | None = None
+    cosines: np.ndarray | None = None
+    outputs: int = 1
+    roughness: bool = False
+    leading: tuple[int, ...] = (10, 6, 16)
+    components: tuple[int, ...] = (1, 2, 4, 8, 16)
+    shrinkages: tuple[Shrinkage, ...] = (Shrinkage(10.0, 1e-2), Shrinkage(10.0, 1e-4))
+
+
+class BaseChoice(NamedTuple):
+    """The base measure that held-out curves prefer."""
+
+    tail: Tail
+    leading: int
+    components: int
+    shrinkage: Shrinkage
+    evidence: float  # held-out nats per curve
+
+    @property
+    def rank(self) -> int:
+        """Functions of the basis that are used."""
+        return self.tail.rank
+
+    @property
+    def noise_variance(self) -> float:
+        """Of a curve of average roughness."""
+        return self.tail.noise_variance
+
+
+def choose_base(folds: Sequence[Fold], search: BaseSearch) -> BaseChoice:
+    """Choose the tail, then the leading coordinates and components of the mixture."""
+    tail, judged = choose_tail(folds, search)
+    folds = [fold.weigh(tail.weights(fold.fitted, search.outputs)) for fold in folds]
+    leading = list(dict.fromkeys(min(tail.rank, wanted) for wanted in search.leading))
+    choice = BaseChoice(tail, leading[0], 1, search.shrinkages[0], float(np.mean(judged)))
+    if not search.components:
+        return choice
+    tried = _mixtures(folds, choice, leading, _affordable(folds, search.components), search.shrinkages)
+    choice, judged = _simplest(tried, lambda choice: choice.components)
+    return choice._replace(evidence=float(np.mean(judged)))
+
+
+def fit_base(projection: Projection, choice: BaseChoice) -> Mixture:
+    """The chosen base measure of the leading coordinates, fitted to all curves on the chosen functions."""
+    return fit_mixture(
+        conjugate.information(projection, choice.noise_variance, choice.leading),
+        choice.components,
+        roughness=choice.tail.roughness,
+        shrinkage=choice.shrinkage,
+    )
+
+
+def as_prior(mixture: Mixture, dim: int) -> MixturePrior:
+    """A mixture on the leading coordinates, the roughness behind them, as the prior of a latent of length `dim`."""
+    means, factors = mixture.means, mixture.factors
+    if mixture.roughness is not None:
+        means = np.concatenate([means, mixture.roughness.means[:, None]], axis=1)
+        factors = np.pad(factors, ((0, 0), (0, 1), (0, 1)))
+        factors[:, -1, -1] = mixture.roughness.scales
+    return MixturePrior(mixture.log_weights, means, factors, dim)
+
+
+def ladder(rank: int) -> tuple[int, ...]:
+    """Ranks worth trying up to `rank`, each about a third more than the one before."""
+    steps = np.unique(np.round(1.3 ** np.arange(100)).astype(int))
+    return (*steps[steps < rank].tolist(), rank)
+
+
+def choose_noise(projection: Projection) -> float:
+    """The noise variance with the largest evidence under standard normal coordinates."""
+    (tail, _) = _plain([Fold(projection, projection)], BaseSearch((projection.rank,)))
+    return tail.noise_variance
+
+
+def choose_tail(folds: Sequence[Fold], search: BaseSearch) -> tuple[Tail, np.ndarray]:
+    """The simplest tail within one standard error of the best, and the evidence of the held-out curves under it."""
+    folds = [fold._replace(held_out=_some(fold.held_out)) for fold in folds]
+    core = min(fold.fitted.rank for fold in folds) - _cosines(search)
+    search = dataclasses.replace(search, ranks=tuple(sorted({min(rank, core) for rank in search.ranks})))
+    tried = [_plain(folds, search)]
+    if tried[0][0].noise_variance > NOISELESS * NOISE_RANGE[0] * _mean_square(folds):
+        for remainder, rough in ((False, True), (True, False), (True, True)):
+            if (not remainder or search.cosines is not None) and (not rough or search.roughness):
+                tried.append(_enriched(folds, search, tried[0][0], remainder=remainder, rough=rough))
+    return _simplest(tried, lambda tail: (tail.remainder is not None) + (tail.roughness > 0))
+
+
+def _plain(folds: Sequence[Fold], search: BaseSearch) -> tuple[Tail, np.ndarray]:
+    """Standard normal coordinates and noise: the best rank and noise."""
+    tried = []
+    for rank in search.ranks:
+        judge = functools.partial(_judge, folds, search)
+        if search.noise_variance is not None:
+            tail = Tail(rank, search.noise_variance)
+        else:
+            loss = lambda log_noise: -float(np.mean(judge(Tail(rank, np.exp(log_noise)))))  # noqa: B023, E731
+            limits = np.log(NOISE_RANGE) + np.log(_mean_square(folds))
+            tail = Tail(rank, float(np.exp(_minimum(loss, *limits))))
+        tried.append((tail, judge(tail)))
+    return max(tried, key=lambda pair: np.mean(pair[1]))
+
+
+def _enriched(
+    folds: Sequence[Fold], search: BaseSearch, plain: Tail, *, remainder: bool, rough: bool
+) -> tuple[Tail, np.ndarray]:
+    """The best tail with a remainder, roughness or both, by a downhill simplex."""
+    rank = search.ranks[-1]
+    free_noise = search.noise_variance is None
+    start = {"noise": 0.5 * np.log(plain.noise_variance)} if free_noise else {}
+    if remainder:
+        start |= {"size": 0.5 * np.log(4 * plain.noise_variance)}
+        start |= {name: np.log(START[name]) for name in ("length", "smoothness")}
+    if rough:
+        start |= {"roughness": np.log(START["roughness"])}
+    low, high = 0.5 * (np.log(NOISE_RANGE) + np.log(_mean_square(folds)))
+    limits = {"noise": (low, high), "size": (low, high)} | {name: np.log(pair) for name, pair in LIMITS.items()}
+
+    def tail(numbers: np.ndarray) -> Tail:
+        value = {name: float(np.exp(number)) for name, number in zip(start, numbers, strict=True)}
+        noise = value["noise"] ** 2 if free_noise else search.noise_variance
+        assert noise is not None
+        process = None
+        if remainder:
+            assert search.cosines is not None
+            process = Remainder(search.cosines, value["size"], value["length"], value["smoothness"])
+        return Tail(rank, noise, process, value.get("roughness", 0.0), max(*search.leading, TAIL_LEADING))
+
+    bounds = np.array([limits[name] for name in start])
+    evidence = lambda numbers: -float(np.mean(_judge(folds, search, tail(numbers))))  # noqa: E731
+    found = _downhill(evidence, np.array(list(start.values())), bounds, 0.6, EVALUATIONS)
+    if all(fold.gaps for fold in folds):
+        fills = lambda numbers: float(np.mean(_judge_gaps(folds, search, tail(numbers))))  # noqa: E731
+        found = _downhill(
+            lambda numbers: evidence(numbers) - GAPS * fills(numbers), found, bounds, 0.3, EVALUATIONS // 2
+        )
+    return tail(found), _judge(folds, search, tail(found))
+
+
+def _downhill(
+    loss: Callable[[np.ndarray], float], begin: np.ndarray, bounds: np.ndarray, step: float, evaluations: int
+) -> np.ndarray:
+    simplex = np.clip(begin + np.vstack([0 * begin, step * np.eye(len(begin))]), *bounds.T)
+    options = {"initial_simplex": simplex, "maxfev": evaluations * len(begin), "fatol": 0.01, "xatol": 0.03}
+    return scipy.optimize.minimize(loss, begin, method="Nelder-Mead", bounds=bounds, options=options).x
+
+
+def _judge(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> np.ndarray:
+    """The log evidence of every held-out curve with standard normal leading coordinates, fold after fold."""
+    leading = min(tail.rank, TAIL_LEADING)
+    mixture = Mixture.standard_normal(leading, tail.roughness)
+    parts = []
+    for fold in folds:
+        weights = tail.weights(fold.fitted, search.outputs)
+        observed = conjugate.information(fold.held_out.weigh(weights), tail.noise_variance, leading)
+        parts.append(conjugate.condition(mixture, observed).log_evidence)
+    return np.concatenate(parts)
+
+
+def _judge_gaps(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> np.ndarray:
+    """The log-densities of the hidden values of every held-out curve, summed over gaps."""
+    leading = min(tail.rank, TAIL_LEADING)
+    mixture = Mixture.standard_normal(leading, tail.roughness)
+    parts = []
+    for fold in folds:
+        weights = tail.weights(fold.fitted, search.outputs)
+        parts.append(sum(gaps.log_density(gap, weights, tail.noise_variance, mixture) for gap in fold.gaps))
+    return np.concatenate(parts)
+
+
+def _mixtures(
+    folds: Sequence[Fold],
+    start: BaseChoice,
+    leading: list[int],
+    components: list[int],
+    shrinkages: tuple[Shrinkage, ...],
+) -> list[tuple[BaseChoice, np.ndarray]]:
+    """Mixtures and the evidence of the held-out curves: one thing after the other is varied, from the best so far."""
+    known: dict[tuple[int, int, Shrinkage], np.ndarray] = {}
+
+    def judged(choice: BaseChoice) -> np.ndarray:
+        place = choice[1:4]
+        if place not in known:
+            parts = [
+                conjugate.condition(
+                    fit_base(fold.fitted, choice),
+                    conjugate.information(fold.held_out, choice.noise_variance, choice.leading),
+                ).log_evidence
+                for fold in folds
+            ]
+            known[place] = np.concatenate(parts)
+        return known[place]
+
+    best = start
+    score = lambda choice: float(np.mean(judged(choice)))  # noqa: E731
+    best = max((best._replace(components=number) for number in components), key=score)
+    best = max((best._replace(leading=number) for number in leading), key=score)
+    best = max((best._replace(shrinkage=shrinkage) for shrinkage in shrinkages), key=score)
+    for number in components:
+        judged(best._replace(components=number))
+    return [(start._replace(leading=r, components=k, shrinkage=s), found) for (r, k, s), found in known.items()]
+
+
+def _simplest(tried: Sequence[tuple[T, np.ndarray]], complexity: Callable[[T], int]) -> tuple[T, np.ndarray]:
+    """The simplest choice whose evidence is within one standard error of the best, curve by curve.
+
+    What a few components leave unsaid the tilt can say; components that held-out curves hardly ask for only stand
+    in its way.
+    """
+    best = max((evidence for _, evidence in tried), key=np.mean)
+
+    def within(evidence: np.ndarray) -> bool:
+        loss = best - evidence
+        return float(np.mean(loss)) <= float(np.std(loss)) / np.sqrt(len(loss))
+
+    close = [pair for pair in tried if within(pair[1])]
+    return min(close, key=lambda pair: (complexity(pair[0]), -float(np.mean(pair[1]))))
+
+
+def _minimum(loss: Callable[[float], float], low: float, high: float) -> float:
+    """The least of a function of one number: a grid, then a search between the neighbours of its best."""
+    grid = np.linspace(low, high, 9)
+    values = [loss(value) for value in grid]
+    best = int(np.argmin(values))
+    bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.05})
+    return float(found.x) if found.fun < values[best] else float(grid[best])
+
+
+def _some(projection: Projection) -> Projection:
+    """The first curves: fewer where every curve has points, and so a factorisation, of its own."""
+    limit = TAIL_CURVES if len(projection.gram) <= DISTINCT_DESIGNS else TAIL_CURVES // 4
+    return projection.take(np.arange(min(limit, len(projection.size))))
+
+
+def _cosines(search: BaseSearch) -> int:
+    return 0 if search.cosines is None else len(search.cosines) * search.outputs
+
+
+def _mean_square(folds: Sequence[Fold]) -> float:
+    """The mean square of the values about the mean function."""
+    square = sum(float(np.sum(fold.fitted.square)) for fold in folds)
+    return max(square / sum(int(np.sum(fold.fitted.size)) for fold in folds), np.finfo(float).tiny)
+
+
+def _affordable(folds: Sequence[Fold], components: tuple[int, ...]) -> list[int]:
+    """Numbers of components with at least `CURVES_PER_COMPONENT` curves for each; a single number is obeyed."""
+    if len(components) == 1:
+        return list(components)
+    curves = min(len(fold.fitted.size) for fold in folds)
+    return [number for number in components if number == 1 or number * CURVES_PER_COMPONENT <= curves]
