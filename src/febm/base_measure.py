@@ -36,12 +36,15 @@ NEGLIGIBLE_SHARE = 0.01
 # Curves with less noise than this many times the least have none, and nothing in their tail to be learned.
 NOISELESS = 100.0
 # How much filling gaps counts beside the evidence when a tail is chosen.
-GAPS = 3.0
+GAPS = 1.0
 # The search of a tail: evaluations for each number; where length and smoothness of the remainder and the spread of the
 # log-roughness begin, and how far they may go.
-EVALUATIONS = 30
+EVALUATIONS = 25
 START = {"length": 0.2, "smoothness": 1.0, "roughness": 0.4}
-LIMITS = {"length": (1e-3, 10.0), "smoothness": (0.2, 10.0), "roughness": (0.02, 2.0)}
+LIMITS = {
+    name: tuple(np.log(pair))
+    for name, pair in {"length": (1e-3, 10.0), "smoothness": (0.2, 10.0), "roughness": (0.02, 2.0)}.items()
+}
 
 
 class Fold(NamedTuple):
@@ -53,7 +56,8 @@ class Fold(NamedTuple):
 
     def weigh(self, weights: np.ndarray) -> "Fold":
         """The same curves on basis functions multiplied by `weights`."""
-        return Fold(self.fitted.weigh(weights), self.held_out.weigh(weights))
+        gaps = tuple(gap.weigh(weights) for gap in self.gaps)
+        return Fold(self.fitted.weigh(weights), self.held_out.weigh(weights), gaps)
 
 
 class Tail(NamedTuple):
@@ -141,15 +145,15 @@ class BaseChoice(NamedTuple):
 
 def choose_base(folds: Sequence[Fold], search: BaseSearch) -> BaseChoice:
     """Choose the tail, then the leading coordinates and components of the mixture."""
-    tail, judged = choose_tail(folds, search)
+    tail = choose_tail(folds, search)
+    evidence = float(np.mean(_judge(folds, search, tail)))
     folds = [fold.weigh(tail.weights(fold.fitted, search.outputs)) for fold in folds]
     leading = list(dict.fromkeys(min(tail.rank, wanted) for wanted in search.leading))
-    choice = BaseChoice(tail, leading[0], 1, search.shrinkages[0], float(np.mean(judged)))
+    choice = BaseChoice(tail, leading[0], 1, search.shrinkages[0], evidence)
     if not search.components:
         return choice
     tried = _mixtures(folds, choice, leading, _affordable(folds, search.components), search.shrinkages)
-    choice, judged = _simplest(tried, lambda choice: choice.components)
-    return choice._replace(evidence=float(np.mean(judged)))
+    return _simplest(tried, lambda choice: choice.components)[0]
 
 
 def fit_base(projection: Projection, choice: BaseChoice) -> Mixture:
@@ -184,8 +188,8 @@ def choose_noise(projection: Projection) -> float:
     return tail.noise_variance
 
 
-def choose_tail(folds: Sequence[Fold], search: BaseSearch) -> tuple[Tail, np.ndarray]:
-    """The simplest tail within one standard error of the best, and the evidence of the held-out curves under it."""
+def choose_tail(folds: Sequence[Fold], search: BaseSearch) -> Tail:
+    """The simplest tail within one standard error of the best, with the numbers that also fill gaps best."""
     folds = [fold._replace(held_out=_some(fold.held_out)) for fold in folds]
     core = min(fold.fitted.rank for fold in folds) - _cosines(search)
     search = dataclasses.replace(search, ranks=tuple(sorted({min(rank, core) for rank in search.ranks})))
@@ -194,7 +198,10 @@ def choose_tail(folds: Sequence[Fold], search: BaseSearch) -> tuple[Tail, np.nda
         for remainder, rough in ((False, True), (True, False), (True, True)):
             if (not remainder or search.cosines is not None) and (not rough or search.roughness):
                 tried.append(_enriched(folds, search, tried[0][0], remainder=remainder, rough=rough))
-    return _simplest(tried, lambda tail: (tail.remainder is not None) + (tail.roughness > 0))
+    tail, _ = _simplest(tried, lambda tail: (tail.remainder is not None) + (tail.roughness > 0))
+    if not tail.is_plain and all(fold.gaps for fold in folds):
+        tail = _refined(folds, search, tail)
+    return tail
 
 
 def _plain(folds: Sequence[Fold], search: BaseSearch) -> tuple[Tail, np.ndarray]:
@@ -215,45 +222,72 @@ def _plain(folds: Sequence[Fold], search: BaseSearch) -> tuple[Tail, np.ndarray]
 def _enriched(
     folds: Sequence[Fold], search: BaseSearch, plain: Tail, *, remainder: bool, rough: bool
 ) -> tuple[Tail, np.ndarray]:
-    """The best tail with a remainder, roughness or both, by a downhill simplex."""
-    rank = search.ranks[-1]
-    free_noise = search.noise_variance is None
-    start = {"noise": 0.5 * np.log(plain.noise_variance)} if free_noise else {}
+    """The tail with a remainder, roughness or both that has the largest evidence."""
+    process = None
     if remainder:
-        start |= {"size": 0.5 * np.log(4 * plain.noise_variance)}
-        start |= {name: np.log(START[name]) for name in ("length", "smoothness")}
-    if rough:
-        start |= {"roughness": np.log(START["roughness"])}
-    low, high = 0.5 * (np.log(NOISE_RANGE) + np.log(_mean_square(folds)))
-    limits = {"noise": (low, high), "size": (low, high)} | {name: np.log(pair) for name, pair in LIMITS.items()}
+        assert search.cosines is not None
+        size = 2 * float(np.sqrt(plain.noise_variance))
+        process = Remainder(search.cosines, size, START["length"], START["smoothness"])
+    roughness = START["roughness"] if rough else 0.0
+    start = Tail(search.ranks[-1], plain.noise_variance, process, roughness, max(*search.leading, TAIL_LEADING))
+    tail = _downhill(folds, search, start, lambda tail: _judge(folds, search, tail), step=0.6)
+    return tail, _judge(folds, search, tail)
 
-    def tail(numbers: np.ndarray) -> Tail:
-        value = {name: float(np.exp(number)) for name, number in zip(start, numbers, strict=True)}
-        noise = value["noise"] ** 2 if free_noise else search.noise_variance
-        assert noise is not None
-        process = None
-        if remainder:
-            assert search.cosines is not None
-            process = Remainder(search.cosines, value["size"], value["length"], value["smoothness"])
-        return Tail(rank, noise, process, value.get("roughness", 0.0), max(*search.leading, TAIL_LEADING))
 
-    bounds = np.array([limits[name] for name in start])
-    evidence = lambda numbers: -float(np.mean(_judge(folds, search, tail(numbers))))  # noqa: E731
-    found = _downhill(evidence, np.array(list(start.values())), bounds, 0.6, EVALUATIONS)
-    if all(fold.gaps for fold in folds):
-        fills = lambda numbers: float(np.mean(_judge_gaps(folds, search, tail(numbers))))  # noqa: E731
-        found = _downhill(
-            lambda numbers: evidence(numbers) - GAPS * fills(numbers), found, bounds, 0.3, EVALUATIONS // 2
-        )
-    return tail(found), _judge(folds, search, tail(found))
+def _refined(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> Tail:
+    """The tail nearby that is best by evidence and gaps together."""
+
+    def both(tail: Tail) -> np.ndarray:
+        mixture = Mixture.standard_normal(min(tail.rank, TAIL_LEADING), tail.roughness)
+        hidden = [fold.weigh(tail.weights(fold.fitted, search.outputs)) for fold in folds]
+        filled = np.concatenate([_filling(fold, tail.noise_variance, mixture) for fold in hidden])
+        return np.mean(_judge(folds, search, tail)) + GAPS * filled
+
+    return _downhill(folds, search, tail, both, step=0.3)
+
+
+def _filling(fold: Fold, noise_variance: float, mixture: Mixture) -> np.ndarray | float:
+    """The log-densities of the hidden values of every held-out curve, summed over its gaps."""
+    return sum((gaps.log_density(gap, noise_variance, mixture) for gap in fold.gaps), start=0.0)
 
 
 def _downhill(
-    loss: Callable[[np.ndarray], float], begin: np.ndarray, bounds: np.ndarray, step: float, evaluations: int
-) -> np.ndarray:
-    simplex = np.clip(begin + np.vstack([0 * begin, step * np.eye(len(begin))]), *bounds.T)
-    options = {"initial_simplex": simplex, "maxfev": evaluations * len(begin), "fatol": 0.01, "xatol": 0.03}
-    return scipy.optimize.minimize(loss, begin, method="Nelder-Mead", bounds=bounds, options=options).x
+    folds: Sequence[Fold], search: BaseSearch, start: Tail, score: Callable[[Tail], np.ndarray], step: float
+) -> Tail:
+    """The tail with the largest mean score, by a downhill simplex over the logarithms of its free numbers."""
+    low, high = 0.5 * (np.log(NOISE_RANGE) + np.log(_mean_square(folds)))
+    begin, bounds = [], []
+    if search.noise_variance is None:
+        begin, bounds = [0.5 * np.log(start.noise_variance)], [(low, high)]
+    if start.remainder is not None:
+        numbers = start.remainder.size, start.remainder.length, start.remainder.smoothness
+        begin += list(np.log(numbers))
+        bounds += [(low, high), LIMITS["length"], LIMITS["smoothness"]]
+    if start.roughness:
+        begin += [np.log(start.roughness)]
+        bounds += [LIMITS["roughness"]]
+
+    def tail(numbers: np.ndarray) -> Tail:
+        values = iter(np.exp(numbers).tolist())
+        noise = start.noise_variance if search.noise_variance is not None else next(values) ** 2
+        process = start.remainder and Remainder(start.remainder.orders, next(values), next(values), next(values))
+        return start._replace(noise_variance=noise, remainder=process, roughness=start.roughness and next(values))
+
+    limits = np.array(bounds)
+    simplex = np.clip(begin + np.vstack([np.zeros(len(begin)), step * np.eye(len(begin))]), *limits.T)
+    found = scipy.optimize.minimize(
+        lambda numbers: -float(np.mean(score(tail(numbers)))),
+        begin,
+        method="Nelder-Mead",
+        bounds=limits,
+        options={
+            "initial_simplex": simplex,
+            "maxfev": EVALUATIONS * len(begin),
+            "fatol": 0.01,
+            "xatol": 0.03,
+        },
+    )
+    return tail(found.x)
 
 
 def _judge(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> np.ndarray:
@@ -268,17 +302,6 @@ def _judge(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _judge_gaps(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> np.ndarray:
-    """The log-densities of the hidden values of every held-out curve, summed over gaps."""
-    leading = min(tail.rank, TAIL_LEADING)
-    mixture = Mixture.standard_normal(leading, tail.roughness)
-    parts = []
-    for fold in folds:
-        weights = tail.weights(fold.fitted, search.outputs)
-        parts.append(sum(gaps.log_density(gap, weights, tail.noise_variance, mixture) for gap in fold.gaps))
-    return np.concatenate(parts)
-
-
 def _mixtures(
     folds: Sequence[Fold],
     start: BaseChoice,
@@ -286,30 +309,30 @@ def _mixtures(
     components: list[int],
     shrinkages: tuple[Shrinkage, ...],
 ) -> list[tuple[BaseChoice, np.ndarray]]:
-    """Mixtures and the evidence of the held-out curves: one thing after the other is varied, from the best so far."""
-    known: dict[tuple[int, int, Shrinkage], np.ndarray] = {}
+    """Mixtures and their scores on held-out curves: one thing after the other is varied, from the best so far."""
+    known: dict[tuple[int, int, Shrinkage], tuple[float, np.ndarray]] = {}
+    noise_variance = start.noise_variance
 
-    def judged(choice: BaseChoice) -> np.ndarray:
+    def judged(choice: BaseChoice) -> tuple[float, np.ndarray]:
+        """Mean evidence, and what is chosen by: evidence and gaps of every held-out curve."""
         place = choice[1:4]
         if place not in known:
-            parts = [
-                conjugate.condition(
-                    fit_base(fold.fitted, choice),
-                    conjugate.information(fold.held_out, choice.noise_variance, choice.leading),
-                ).log_evidence
-                for fold in folds
-            ]
-            known[place] = np.concatenate(parts)
+            evidence, scores = [], []
+            for fold in folds:
+                mixture = fit_base(fold.fitted, choice)
+                observed = conjugate.information(fold.held_out, noise_variance, choice.leading)
+                evidence.append(conjugate.condition(mixture, observed).log_evidence)
+                scores.append(evidence[-1] + GAPS * _filling(fold, noise_variance, mixture))
+            known[place] = float(np.mean(np.concatenate(evidence))), np.concatenate(scores)
         return known[place]
 
-    best = start
-    score = lambda choice: float(np.mean(judged(choice)))  # noqa: E731
-    best = max((best._replace(components=number) for number in components), key=score)
+    score = lambda choice: float(np.mean(judged(choice)[1]))  # noqa: E731
+    best = max((start._replace(components=number) for number in components), key=score)
     best = max((best._replace(leading=number) for number in leading), key=score)
     best = max((best._replace(shrinkage=shrinkage) for shrinkage in shrinkages), key=score)
     for number in components:
         judged(best._replace(components=number))
-    return [(start._replace(leading=r, components=k, shrinkage=s), found) for (r, k, s), found in known.items()]
+    return [(BaseChoice(start.tail, *place, evidence), scores) for place, (evidence, scores) in known.items()]
 
 
 def _simplest(tried: Sequence[tuple[T, np.ndarray]], complexity: Callable[[T], int]) -> tuple[T, np.ndarray]:

@@ -43,8 +43,8 @@ class Projection(NamedTuple):
         """Number of basis functions."""
         return self.moment.shape[1]
 
-    def take(self, curves: Int[ndarray, " some"]) -> "Projection":
-        """Some of the curves, by an index array."""
+    def take(self, curves: Int[ndarray, " some"] | Bool[ndarray, " curves"]) -> "Projection":
+        """Some of the curves, by an index array or a mask."""
         designs, design = np.unique(self.design[curves], return_inverse=True)
         return Projection(
             self.gram[designs], design.reshape(-1), self.moment[curves], self.square[curves], self.size[curves]

@@ -7,11 +7,12 @@ about a long gap hardly counts in it. Models that are to complete curves are jud
 from typing import NamedTuple
 
 import numpy as np
+import scipy.special
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from febm import conjugate
-from febm.conjugate import LOG_2PI, Mixture, Projection
+from febm.conjugate import LOG_2PI, Information, Mixture, MixturePosterior, Projection
 from febm.observations import Observations
 
 # Shares of the points, half of them at either end, that stay visible.
@@ -25,6 +26,11 @@ class Gap(NamedTuple):
     features: Float[ndarray, "values rank"]
     residual: Float[ndarray, "curves values"]
     hidden: Bool[ndarray, "curves values"]
+
+    def weigh(self, weights: Float[ndarray, " rank"]) -> "Gap":
+        """The same on basis functions multiplied by `weights`; those of weight zero are left out."""
+        kept = np.flatnonzero(weights)
+        return self._replace(context=self.context.weigh(weights), features=self.features[:, kept] * weights[kept])
 
 
 def hide_middles(observed: Observations) -> tuple[Gap, ...]:
@@ -52,26 +58,42 @@ def hide_middles(observed: Observations) -> tuple[Gap, ...]:
     return tuple(gaps)
 
 
-def log_density(
-    gap: Gap, weights: Float[ndarray, " rank"], noise_variance: float, mixture: Mixture
-) -> Float[ndarray, " curves"]:
-    """The sum of the log-densities of a curve's hidden values, one by one, under a single component.
+def log_density(gap: Gap, noise_variance: float, mixture: Mixture) -> Float[ndarray, " curves"]:
+    """The sum of the log-densities of a curve's hidden values, each on its own.
 
-    The roughness of a curve is taken at its posterior mean.
+    The roughness of a curve is taken at its posterior mean in every component.
     """
-    kept = np.flatnonzero(weights)
-    features = gap.features[:, kept] * weights[kept]
-    observed = conjugate.information(gap.context.weigh(weights), noise_variance, mixture.leading)
+    leading, tail = gap.features[:, : mixture.leading], gap.features[:, mixture.leading :]
+    observed = conjugate.information(gap.context, noise_variance, mixture.leading)
     posterior = conjugate.condition(mixture, observed)
-    rough = np.exp(2 * np.sum(np.exp(posterior.log_weights[:, 0]) * posterior.nodes, axis=1))
-    mean = conjugate.posterior_mean(posterior, observed) @ features.T
-    leading, tail = features[:, : mixture.leading], features[:, mixture.leading :]
-    variance = np.empty_like(mean)
+    log_shares = posterior.component_log_weights
+    parts = []
+    for k in range(len(mixture.means)):
+        share = np.exp(posterior.log_weights[:, k] - log_shares[:, k, None])
+        rough = np.exp(2 * np.sum(share * posterior.nodes, axis=1))
+        at_nodes, _ = posterior.given(k)
+        scores = np.einsum("cs,csl->cl", share, at_nodes)
+        mean = scores @ leading.T + conjugate.tail_mean(observed, scores) @ tail.T
+        variance = _variances(posterior, observed, k, leading, tail, rough) + rough[:, None] * noise_variance
+        squares = np.square(np.where(gap.hidden, gap.residual, 0.0) - mean)
+        parts.append(log_shares[:, k, None] - 0.5 * (squares / variance + np.log(variance) + LOG_2PI))
+    return np.sum(np.where(gap.hidden, scipy.special.logsumexp(parts, axis=0), 0.0), axis=1)
+
+
+def _variances(
+    posterior: MixturePosterior,
+    observed: Information,
+    component: int,
+    leading: Float[ndarray, "values leading"],
+    tail: Float[ndarray, "values tail"],
+    rough: Float[ndarray, " curves"],
+) -> Float[ndarray, "curves values"]:
+    """Of the functions at the hidden points, given a component and the squared roughness of every curve."""
+    found = np.empty((len(rough), len(leading)))
     for design in range(len(observed.precision)):
         here = observed.design == design
-        along = np.square((leading - tail @ observed.tail_gain[design]) @ posterior.axes[design, 0])
-        beyond = np.sum(np.square(tail @ observed.tail_root[design]), axis=1) + noise_variance
-        uncertain = rough[here, None] / (rough[here, None] + posterior.values[design, 0])
-        variance[here] = uncertain @ along.T + rough[here, None] * beyond
-    values = np.square(np.where(gap.hidden, gap.residual, 0.0) - mean) / variance + np.log(variance) + LOG_2PI
-    return -0.5 * np.sum(np.where(gap.hidden, values, 0.0), axis=1)
+        along = np.square((leading - tail @ observed.tail_gain[design]) @ posterior.axes[design, component])
+        beyond = np.sum(np.square(tail @ observed.tail_root[design]), axis=1)
+        uncertain = rough[here, None] / (rough[here, None] + posterior.values[design, component])
+        found[here] = uncertain @ along.T + rough[here, None] * beyond
+    return found

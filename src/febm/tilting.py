@@ -42,6 +42,7 @@ class TiltTraining:
 def fit_tilt(
     base: Reference,
     leading: Mixture,
+    partial: Mixture,
     projection: Projection,
     noise_variance: float,
     held_out: np.ndarray,
@@ -51,10 +52,15 @@ def fit_tilt(
     progress: Progress,
     checkpoint: Path | None = None,
 ) -> tuple[TiltedPrior, pd.DataFrame]:
-    """Tilt `base`, whose leading coordinates are `leading`; `held_out` marks the curves that stop the training."""
+    """Tilt `base`, whose leading coordinates are `leading`.
+
+    `held_out` marks the curves that stop the training. They have to be new to the base measure as well, or it has
+    learned already what a tilt could tell it of them: the energy is therefore trained on `partial`, the mixture
+    fitted to the other curves, and then tilts the one that is fitted to all.
+    """
     network_key, draw_key, train_key, constant_key = jax.random.split(key, 4)
-    information = conjugate.information(projection, noise_variance, leading.leading)
-    posterior = conjugate.condition(leading, information)
+    information = conjugate.information(projection, noise_variance, partial.leading)
+    posterior = conjugate.condition(partial, information)
     draws = conjugate.draw_leading(posterior, training.posterior_draws, numpy_generator(draw_key))
     scores = jnp.asarray(draws, jnp.float32)
     seen = scores.shape[-1]
@@ -67,7 +73,6 @@ def fit_tilt(
         zero_last=True,
         key=network_key,
     )
-    objective = TiltLikelihood(as_prior(leading, seen), training.proposals)
     batches = max(1, -(-int(np.sum(~held_out)) // Optimisation.batch_size))
     settings = Optimisation(
         epochs=-(-training.steps // batches),
@@ -75,7 +80,7 @@ def fit_tilt(
         plateau=-(-training.patience // (4 * batches)),
     )
     trained = train(
-        objective,
+        TiltLikelihood(as_prior(partial, seen), training.proposals),
         Energy(network, seen),
         ScoreDraws(scores[~held_out]),
         ScoreDraws(scores[held_out]),
@@ -86,6 +91,6 @@ def fit_tilt(
         watch=lambda energy: {"noise": float(np.sqrt(noise_variance))},
         checkpoint=checkpoint,
     )
-    constant = eqx.filter_jit(objective.log_normaliser)
+    constant = eqx.filter_jit(TiltLikelihood(as_prior(leading, seen), training.proposals).log_normaliser)
     log_normaliser, _ = constant(trained.model, constant_key, 32 * training.proposals)
     return TiltedPrior(base, trained.model, log_normaliser), trained.history

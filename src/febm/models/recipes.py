@@ -71,7 +71,9 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     basis, noise_variance = _chosen_basis(core, curves, choice.tail), choice.noise_variance
     projection = project(observe(basis, curves), choice.rank if choice.tail.is_plain else None)
     likelihood = likelihood if likelihood.fixed else likelihood.with_scale(np.sqrt(noise_variance))
-    leading = fit_base(projection, choice) if plan.has_mixture else Mixture.standard_normal(choice.leading)
+    leading = partial = Mixture.standard_normal(choice.leading)
+    if plan.has_mixture:
+        leading, partial = (fit_base(part, choice) for part in (projection, projection.take(~splits[0])))
     generator: Generator = LinearGenerator(projection.rank, basis.rank)
     if leading.roughness is not None:
         generator = RoughGenerator(choice.leading, basis.rank, tail=projection.rank - choice.leading)
@@ -82,6 +84,7 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
         prior, history = tilting.fit_tilt(
             base,
             leading,
+            partial,
             projection,
             noise_variance,
             splits[0],
