@@ -27,6 +27,8 @@ T = TypeVar("T")
 NOISE_RANGE = (1e-8, 1.0)
 # A component with fewer curves has no covariance to speak of.
 CURVES_PER_COMPONENT = 5
+# A mixture of few components leaves the most for a tilt to say.
+FEW_COMPONENTS = 2
 # The tail is chosen with so many standard normal coordinates in front of it, and by so many held-out curves a fold.
 TAIL_LEADING = 8
 TAIL_CURVES = 200
@@ -145,15 +147,24 @@ class BaseChoice(NamedTuple):
 
 def choose_base(folds: Sequence[Fold], search: BaseSearch) -> BaseChoice:
     """Choose the tail, then the leading coordinates and components of the mixture."""
+    return choose_bases(folds, search)[0]
+
+
+def choose_bases(folds: Sequence[Fold], search: BaseSearch) -> list[BaseChoice]:
+    """The base measure of choice and, where that has many components, the best one of two for a tilt to start from."""
     tail = choose_tail(folds, search)
     evidence = float(np.mean(_judge(folds, search, tail)))
     folds = [fold.weigh(tail.weights(fold.fitted, search.outputs)) for fold in folds]
     leading = list(dict.fromkeys(min(tail.rank, wanted) for wanted in search.leading))
     choice = BaseChoice(tail, leading[0], 1, search.shrinkages[0], evidence)
     if not search.components:
-        return choice
+        return [choice]
     tried = _mixtures(folds, choice, leading, _affordable(folds, search.components), search.shrinkages)
-    return _simplest(tried, lambda choice: choice.components)[0]
+    best, _ = _simplest(tried, lambda choice: choice.components)
+    if best.components <= FEW_COMPONENTS:
+        return [best]
+    few = [pair for pair in tried if pair[0].components == FEW_COMPONENTS]
+    return [best, *(choice for choice, _ in sorted(few, key=lambda pair: -np.mean(pair[1]))[:1])]
 
 
 def fit_base(projection: Projection, choice: BaseChoice) -> Mixture:

@@ -2,20 +2,21 @@
 
 import dataclasses
 from pathlib import Path
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from febm import conjugate
 from febm.base_measure import as_prior
 from febm.conjugate import Mixture, Projection
 from febm.importance import ScoreDraws, TiltLikelihood
 from febm.networks import ResidualMLP
-from febm.priors import Energy, Reference, TiltedPrior
+from febm.priors import Energy
 from febm.progress import Progress
 from febm.randomness import numpy_generator
 from febm.training import Group, Optimisation, train
@@ -39,8 +40,16 @@ class TiltTraining:
     group: Group = Group(rate=1e-3, factor=0.5, minimum=1e-5, weight_decay=1.0)
 
 
+class Tilt(NamedTuple):
+    """A trained energy, and what came of it."""
+
+    energy: Energy
+    log_normaliser: Float[Array, ""]
+    history: pd.DataFrame
+    evidence: float  # of held-out curves under the tilted measure, in nats per curve
+
+
 def fit_tilt(
-    base: Reference,
     leading: Mixture,
     partial: Mixture,
     projection: Projection,
@@ -51,8 +60,8 @@ def fit_tilt(
     key: PRNGKeyArray,
     progress: Progress,
     checkpoint: Path | None = None,
-) -> tuple[TiltedPrior, pd.DataFrame]:
-    """Tilt `base`, whose leading coordinates are `leading`.
+) -> Tilt:
+    """Train an energy on the leading coordinates, whose base measure is `leading`.
 
     `held_out` marks the curves that stop the training. They have to be new to the base measure as well, or it has
     learned already what a tilt could tell it of them: the energy is therefore trained on `partial`, the mixture
@@ -93,4 +102,5 @@ def fit_tilt(
     )
     constant = eqx.filter_jit(TiltLikelihood(as_prior(leading, seen), training.proposals).log_normaliser)
     log_normaliser, _ = constant(trained.model, constant_key, 32 * training.proposals)
-    return TiltedPrior(base, trained.model, log_normaliser), trained.history
+    evidence = float(np.mean(posterior.log_evidence[held_out]) + trained.history.score.max())
+    return Tilt(trained.model, log_normaliser, trained.history, evidence)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -10,10 +11,21 @@ import pandas as pd
 from jaxtyping import PRNGKeyArray
 
 from febm import tilting
-from febm.base_measure import BaseSearch, Fold, Tail, as_prior, choose_base, choose_noise, fit_base, ladder
+from febm.base_measure import (
+    BaseChoice,
+    BaseSearch,
+    Fold,
+    Tail,
+    as_prior,
+    choose_base,
+    choose_bases,
+    choose_noise,
+    fit_base,
+    ladder,
+)
 from febm.basis import Basis
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
-from febm.conjugate import Mixture
+from febm.conjugate import Mixture, Projection
 from febm.contrastive import Contrastive
 from febm.curves import Curves
 from febm.gaps import hide_middles
@@ -67,33 +79,51 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     if cosines is not None:
         rough = not likelihood.fixed
         search = dataclasses.replace(search, cosines=cosines, outputs=curves.d_y, roughness=rough)
-    choice = choose_base(folds, search)
-    basis, noise_variance = _chosen_basis(core, curves, choice.tail), choice.noise_variance
-    projection = project(observe(basis, curves), choice.rank if choice.tail.is_plain else None)
-    likelihood = likelihood if likelihood.fixed else likelihood.with_scale(np.sqrt(noise_variance))
-    leading = partial = Mixture.standard_normal(choice.leading)
-    if plan.has_mixture:
-        leading, partial = (fit_base(part, choice) for part in (projection, projection.take(~splits[0])))
+    choices = choose_bases(folds, search)
+    tail = choices[0].tail
+    basis = _chosen_basis(core, curves, tail)
+    projection = project(observe(basis, curves), tail.rank if tail.is_plain else None)
+    bases = [_fit_leading(plan, choice, projection) for choice in choices]
+    tilt, chosen = None, 0
+    if plan.prior == "tilted":
+        tilts = [
+            tilting.fit_tilt(
+                base,
+                _fit_leading(plan, choice, projection.take(~splits[0])),
+                projection,
+                tail.noise_variance,
+                splits[0],
+                training=plan.tilt,
+                key=tilt_key,
+                progress=progress,
+                checkpoint=checkpoint,
+            )
+            for choice, base, checkpoint in zip(choices, bases, _checkpoints(plan, len(choices)), strict=True)
+        ]
+        chosen = int(np.argmax([found.evidence for found in tilts]))
+        tilt = tilts[chosen]
+    choice, leading = choices[chosen], bases[chosen]
     generator: Generator = LinearGenerator(projection.rank, basis.rank)
     if leading.roughness is not None:
         generator = RoughGenerator(choice.leading, basis.rank, tail=projection.rank - choice.leading)
-    base = as_prior(leading, generator.latent_dim) if plan.has_mixture else GaussianPrior(generator.latent_dim)
-    prior: Prior = base
-    history = pd.DataFrame([{"epoch": 0, "score": 0.0, "noise": float(np.sqrt(noise_variance))}])
-    if plan.prior == "tilted":
-        prior, history = tilting.fit_tilt(
-            base,
-            leading,
-            partial,
-            projection,
-            noise_variance,
-            splits[0],
-            training=plan.tilt,
-            key=tilt_key,
-            progress=progress,
-            checkpoint=plan.checkpoint,
-        )
+    prior: Prior = as_prior(leading, generator.latent_dim) if plan.has_mixture else GaussianPrior(generator.latent_dim)
+    history = pd.DataFrame([{"epoch": 0, "score": 0.0, "noise": float(np.sqrt(tail.noise_variance))}])
+    if tilt is not None:
+        prior, history = TiltedPrior(prior, tilt.energy, tilt.log_normaliser), tilt.history
+    if not likelihood.fixed:
+        likelihood = likelihood.with_scale(np.sqrt(tail.noise_variance))
     return Fitted(basis, LatentModel(generator, prior, likelihood), history.assign(base_evidence=choice.evidence))
+
+
+def _fit_leading(plan: Plan, choice: BaseChoice, projection: Projection) -> Mixture:
+    """The base measure of the leading coordinates."""
+    return fit_base(projection, choice) if plan.has_mixture else Mixture.standard_normal(choice.leading)
+
+
+def _checkpoints(plan: Plan, count: int) -> list[Path | None]:
+    """A file for each of several trainings, the first with the name that was given."""
+    first = plan.checkpoint
+    return [first and first.with_name(first.name + (f"-{number}" if number else "")) for number in range(count)]
 
 
 def _chosen_basis(core: Basis, curves: Curves, tail: Tail) -> Basis:
