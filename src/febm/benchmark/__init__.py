@@ -3,12 +3,14 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+# Not left for later, as the others are: its module has the same name, and would take its place.
+from febm.benchmark.published import published
+
 if TYPE_CHECKING:
     from febm.benchmark.engines import Cluster, Engine, Here, Processes
     from febm.benchmark.folder import RunFolder
     from febm.benchmark.grid import GridResult, plan, run_grid
     from febm.benchmark.jobs import Job, run_job
-    from febm.benchmark.published import published
 
 __all__ = [
     "Cluster",
@@ -36,7 +38,6 @@ _HOMES = {
     "run_grid": "grid",
     "Job": "jobs",
     "run_job": "jobs",
-    "published": "published",
 }
 
 

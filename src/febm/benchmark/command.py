@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import importlib.util
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -87,9 +86,13 @@ def listed_words(given: Iterable[str]) -> list[str]:
 
 
 def _write_report(out: Path, results: pd.DataFrame) -> Path | None:
-    if results.empty or importlib.util.find_spec(REPORT) is None:
+    try:
+        report = importlib.import_module(REPORT)
+    except ModuleNotFoundError as error:
+        if error.name != REPORT:
+            raise
         return None
-    return importlib.import_module(REPORT).write_report(out, results)
+    return report.write_report(out, results) if len(results) else None
 
 
 def _print_found(found: GridResult, out: Path, page: Path | None) -> None:

@@ -91,10 +91,10 @@ class RunFolder:
 
 def read_rows(path: str | os.PathLike[str]) -> pd.DataFrame:
     """The rows in a file: names and shares as words, an empty word where there is none; NaN for a score unknown."""
-    words = {name: "str" for name in COLUMNS if name not in TYPES}
-    return pd.read_csv(
-        path, dtype=TYPES | words, keep_default_na=False, na_values={"value": [""]}, float_precision="round_trip"
-    )
+    rows = pd.read_csv(path, dtype="str", keep_default_na=False)
+    # Python reads numbers exactly, which pandas does not do in all its versions.
+    values = [float(value or "nan") for value in rows["value"]]
+    return rows.assign(value=values).astype(TYPES)
 
 
 def write_whole(path: Path, contents: bytes) -> None:
