@@ -54,33 +54,35 @@ def benchmark(
     table: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAMES",
             help="power, prediction, calibration, priors, interpolation, images or all; several by commas or by "
-            "repeating the option. [default: all]",
-            show_default=False,
+            "repeating the option.",
+            show_default="all",
         ),
     ] = None,
     datasets: Annotated[
         list[str] | None,
         typer.Option(
-            help="quadratic, melbourne, stocks, gridwatch, gp, fashion_mnist; several as above. "
-            "[default: all that the tables have]",
-            show_default=False,
+            metavar="NAMES",
+            help="quadratic, melbourne, stocks, gridwatch, gp, fashion_mnist; several as above.",
+            show_default="all of the tables",
         ),
     ] = None,
     models: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAMES",
             help="FEBM, FPCA, GaussianProcess, NeuralProcess, PiVAE, EBP, VIP, or a variant of the tables priors and "
-            "interpolation; several as above. [default: all that the tables have]",
-            show_default=False,
+            "interpolation; several as above.",
+            show_default="all of the tables",
         ),
     ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="How many: each splits the data, fits and scores anew. [default: 5; with --quick 1]",
-            show_default=False,
+            help="How many: each splits the data, fits and scores anew.",
+            show_default="5, with --quick 1",
         ),
     ] = None,
     recipe: Annotated[
@@ -115,8 +117,8 @@ def benchmark(
 ) -> None:
     """Fit and score the models on the paper's data: its tables and figures, with the published numbers beside ours.
 
-    Every job (a model, a data set, a seed) leaves its file as it finishes. Stop the command when you like; the same
-    command goes on where it was. Jobs that fail do not stop the others, and run again next time.
+    Every job (a model, a data set, a seed) leaves its file as it finishes: stop when you like, the same command goes
+    on where it was. Jobs that fail do not stop the others, and run again next time.
     """
     from febm.benchmark.command import Options, run_command
 

@@ -22,6 +22,25 @@ REPORT = "febm.benchmark.report"
 # What runs where nothing else is said: everything, or what takes some minutes on two cores.
 DEFAULT_SEEDS, QUICK_SEEDS = 5, 1
 QUICK_TABLES, QUICK_DATASETS, QUICK_MODELS = ("power", "prediction", "calibration"), ("quadratic",), ("FEBM", "FPCA")
+# How the columns of the summary are headed and written.
+HEADINGS = {
+    "dataset": ("data", ""),
+    "model": ("model", ""),
+    "recipe": ("recipe", ""),
+    "seeds": ("seeds", "d"),
+    "cells": ("cells", ">6"),
+    "mse": ("mse", ".2g"),
+    "log_density": ("density", ".2f"),
+    "coverage_90": ("90 %", ".2f"),
+    "power": ("power", ".2f"),
+    "power_published": ("paper", ".2f"),
+    "floor": ("floor", ".2f"),
+    "seconds": ("fit s", ".0f"),
+}
+LEGEND = (
+    "cells: errors at or below the published ones; mse, log density and coverage of 90 % intervals over all splits; "
+    "power of tests of 10 curves, beside the paper's and the floor"
+)
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 
 
@@ -99,6 +118,7 @@ def _print_found(found: GridResult, out: Path, page: Path | None) -> None:
     console = Console()
     if len(found.results):
         console.print(_as_table(summarise_results(found.results)))
+        console.print(LEGEND, style="dim", highlight=False)
         console.print()
     computed, failed = count(found.computed - len(found.failed), "job"), len(found.failed)
     console.print(f"{computed} computed, {found.kept} there already, {failed} failed", highlight=False)
@@ -110,18 +130,16 @@ def _print_found(found: GridResult, out: Path, page: Path | None) -> None:
 
 
 def _as_table(summary: pd.DataFrame) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("data", "model", "recipe"):
-        table.add_column(name, overflow="fold")
-    for name in ("seeds", "cells", "mse", "density", "in 90 %", "power", "published", "floor", "fit, s"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in summary.itertuples(index=False):
-        table.add_row(*("" if pd.isna(value) else _short(value) for value in row))
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    if summary["recipe"].nunique() == 1:
+        summary = summary.drop(columns="recipe")
+    for name in summary:
+        heading, form = HEADINGS[name]
+        table.add_column(heading, justify="right" if form else "left", no_wrap=name != "model", overflow="fold")
+    for row in summary.to_dict("records"):
+        cells = (("" if pd.isna(value) else format(value, HEADINGS[name][1])) for name, value in row.items())
+        table.add_row(*cells)
     return table
-
-
-def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _say_how_to_go_on(jobs: Sequence[Job], out: Path) -> None:

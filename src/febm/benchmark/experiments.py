@@ -7,6 +7,7 @@ from typing import Any
 import febm
 from febm import datasets
 from febm.basis import KarhunenLoeve
+from febm.inference import Effort
 from febm.kernels import Gaussian
 from febm.models.base import Process
 from febm.models.settings import PAPER, PAPER_CURVES
@@ -15,11 +16,16 @@ from febm.scaling import Scaling
 MODELS = ("FEBM", "FPCA", "GaussianProcess", "NeuralProcess", "PiVAE", "EBP", "VIP")
 RECIPES = ("default", "paper")
 
-# Pictures are many points each: as many as these keep a job within a few GB and some minutes on two cores.
-TRAINING_IMAGES, EVALUATION_IMAGES = 2000, 200
+# Pictures are many points each: with these F-EBM takes 3.4 GB and a minute or two; with twice as many, twice that.
+TRAINING_IMAGES, EVALUATION_IMAGES = 1000, 200
 IMAGE_MODELS = ("FEBM", "FPCA", "GaussianProcess", "NeuralProcess")
 # Ways to fill in pixels that learn nothing, and the order of their splines.
 SPLINES = {"bilinear": 1, "bicubic": 3}
+
+# The posterior mean of the paper is that of 100 draws, each the end of a chain of its own.
+PAPER_EFFORT = Effort(draws=100, particles=100)
+# Such chains take a second for every curve and split, so the paper's variants complete this many evaluation curves.
+VARIANT_CURVES = 50
 
 # The paper's table of priors, on Quadratic with everything else the same.
 PRIORS: dict[str, dict[str, Any]] = {
@@ -54,12 +60,15 @@ class Experiment:
         Those that the models can be made by.
     build
         From model, data set, recipe and the settings that all models have, the process before it is fitted.
+    completed
+        How many evaluation curves are completed; None: all of them. Tests of samples always see all.
     """
 
     models: tuple[str, ...]
     datasets: Mapping[str, tuple[str, ...]]
     recipes: tuple[str, ...]
     build: Callable[[str, str, str, dict[str, Any]], Process]
+    completed: int | None = None
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -91,11 +100,14 @@ def load_data(dataset: str, seed: int) -> datasets.Dataset:
 
 def _by_recipe(model: str, dataset: str, recipe: str, settings: dict[str, Any]) -> Process:
     cls = getattr(febm, model)
-    return cls(**settings) if recipe == "default" else cls.paper(dataset, **settings)
+    if recipe == "default":
+        return cls(**settings)
+    made = cls.paper(dataset, **settings)
+    return made.set_params(effort=PAPER_EFFORT) if model == "FEBM" else made
 
 
 def _with_prior(model: str, dataset: str, recipe: str, settings: dict[str, Any]) -> Process:
-    return febm.FEBM(**PAPER[dataset] | PRIORS[model], **settings)
+    return febm.FEBM(**PAPER[dataset] | PRIORS[model], effort=PAPER_EFFORT, **settings)
 
 
 def _with_eigenfunctions(model: str, dataset: str, recipe: str, settings: dict[str, Any]) -> Process:
@@ -107,7 +119,7 @@ def _with_eigenfunctions(model: str, dataset: str, recipe: str, settings: dict[s
     kernel, interpolation = EIGENFUNCTIONS[model]
     basis = KarhunenLoeve(kernel, rank=GP_RANK, interpolation=interpolation)
     unscaled = {"basis": basis, "scaling": PAPER["quadratic"]["scaling"]}
-    return febm.FEBM(**PAPER["melbourne"] | unscaled, **settings)
+    return febm.FEBM(**PAPER["melbourne"] | unscaled, effort=PAPER_EFFORT, **settings)
 
 
 EXPERIMENTS = {
@@ -118,13 +130,18 @@ EXPERIMENTS = {
         build=_by_recipe,
     ),
     "priors": Experiment(
-        models=tuple(PRIORS), datasets={"priors": ("quadratic",)}, recipes=("paper",), build=_with_prior
+        models=tuple(PRIORS),
+        datasets={"priors": ("quadratic",)},
+        recipes=("paper",),
+        build=_with_prior,
+        completed=VARIANT_CURVES,
     ),
     "interpolation": Experiment(
         models=(*EIGENFUNCTIONS, EXACT),
         datasets={"interpolation": ("gp",), "calibration": ("gp",)},
         recipes=("paper",),
         build=_with_eigenfunctions,
+        completed=VARIANT_CURVES,
     ),
     "images": Experiment(
         models=(*IMAGE_MODELS, *SPLINES), datasets={"images": ("fashion_mnist",)}, recipes=RECIPES, build=_by_recipe

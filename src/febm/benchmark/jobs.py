@@ -97,6 +97,7 @@ class Case(NamedTuple):
     model: Process
     train: Curves
     evaluation: Curves
+    completed: Curves  # those of the evaluation curves that parts are hidden of
     seconds: float
     seed: int
 
@@ -112,8 +113,8 @@ def run_job(job: Job, tables: tuple[str, ...] | None = None, *, curves: int | No
     job
         What to fit.
     tables
-        By default those of the job. "fit": the seconds it took, those that completing all evaluation curves takes once
-        compiled, and the mean log evidence of an evaluation curve; "power": of two-sample tests between evaluation
+        By default those of the job. "fit": the seconds it took, those that completing the evaluation curves takes once
+        compiled, and the mean log evidence of one of them; "power": of two-sample tests between evaluation
         curves and samples, beside the floor; "prediction": scores of the paper's nine splits; "calibration": the
         share of values (`coverage`) and of whole curves (`simultaneous`) inside their intervals for each level `p`,
         and how far the mean predictive distribution is from that of the data; "priors" and "interpolation": power and
@@ -138,7 +139,8 @@ def score_job(
         started = time.perf_counter()
         model = job.process().fit(data.train)
         seconds = time.perf_counter() - started
-    case = Case(model, data.train, evaluation, seconds, job.seed)
+    completed = evaluation[: job.setting.completed]
+    case = Case(model, data.train, evaluation, completed, seconds, job.seed)
     with warnings.catch_warnings():
         # The score is then missing from the rows, which says the same.
         warnings.filterwarnings("ignore", message=".*log_density is NaN")
@@ -155,12 +157,12 @@ def _table(job: Job, found: dict[str, Rows]) -> pd.DataFrame:
 
 def _fit(case: Case) -> Rows:
     yield {"metric": "seconds", "value": case.seconds}
-    context, target = split(case.evaluation, "random", 1 / 2, random_state=case.seed)
+    context, target = split(case.completed, "random", 1 / 2, random_state=case.seed)
     for _ in range(2):
         started = time.perf_counter()
         case.model.condition(context).mean(target)
     yield {"metric": "condition_seconds", "value": time.perf_counter() - started}
-    yield {"metric": "log_evidence", "value": float(np.mean(case.model.log_evidence(case.evaluation)))}
+    yield {"metric": "log_evidence", "value": float(np.mean(case.model.log_evidence(case.completed)))}
 
 
 def _power(case: Case) -> Rows:
@@ -189,7 +191,7 @@ def _images(case: Case) -> Rows:
 
 
 def _split_scores(case: Case, kind: Kind, p: Fraction) -> Rows:
-    context, target = split(case.evaluation, kind, float(p), random_state=case.seed)
+    context, target = split(case.completed, kind, float(p), random_state=case.seed)
     scores = predictive_scores(case.model, context, target, case.seed, draws=DRAWS)
     for metric in SCORES:
         yield {"split": kind, "p": str(p), "metric": metric, "value": float(scores[metric].mean())}
@@ -197,7 +199,7 @@ def _split_scores(case: Case, kind: Kind, p: Fraction) -> Rows:
 
 def _calibration(case: Case) -> Rows:
     """Of a random half of the points given the other half; `p` is the level."""
-    context, target = split(case.evaluation, "random", 1 / 2, random_state=case.seed)
+    context, target = split(case.completed, "random", 1 / 2, random_state=case.seed)
     found = check_calibration(case.model, context, target, draws=CALIBRATION_DRAWS, random_state=case.seed)
     for metric, shares in (("coverage", found.coverage), ("simultaneous", found.simultaneous)):
         for level, share in zip(shares["level"], shares["coverage"], strict=True):
