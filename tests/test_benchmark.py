@@ -105,6 +105,7 @@ def test_calibration_is_that_of_the_model():
 def test_variants_have_power_and_errors_under_the_name_of_their_table(monkeypatch):
     monkeypatch.setattr(jobs_module, "SPLITS", SPLITS[:2])
     monkeypatch.setattr(jobs_module, "SIZES", (10,))
+    monkeypatch.setattr(jobs_module, "KERNELS", {"id": ""})
     job = Job("gp", "gp", "paper", experiment="interpolation", tables=("interpolation",))
     found = run_job(job, curves=12)
     assert set(found.table) == {"interpolation"}
@@ -112,26 +113,39 @@ def test_variants_have_power_and_errors_under_the_name_of_their_table(monkeypatc
     cells = set(zip(found.metric, found.split, found.p, found.n, strict=True))
     assert {("power", "", "", 10), ("mse", "downsample", "1/4", 0)} <= cells
     assert {"power", "mse"} == set(own.metric)
-    assert (
-        found[found.metric == "mse"].value < 0.1
-    ).all()  # of curves of variance 1 that are seen at every fourth point
+    # The curves have variance 1, and every fourth of 50 points on ten lengths of their kernel says most of them.
+    assert (found[found.metric == "mse"].value < 0.1).all()
 
 
-def test_variants_are_judged_by_some_of_the_curves(monkeypatch):
-    seen = {}
-
-    def scores(model, context, target, *_, draws):
-        seen["scores"] = len(context)
-        return dict.fromkeys(jobs_module.SCORES, np.zeros(1))
+def test_variants_complete_some_curves_and_score_them_as_others_are(monkeypatch):
+    tested = []
 
     def power(evaluation, other, **_):
-        seen["power"] = len(evaluation)
+        tested.append(len(evaluation))
         return 0.0
 
-    monkeypatch.setattr(jobs_module, "predictive_scores", scores)
     monkeypatch.setattr(jobs_module, "test_power", power)
-    run_job(Job("gp", "gp", "paper", experiment="interpolation"), ("interpolation",))
-    assert seen == {"scores": 50, "power": 100}
+    monkeypatch.setattr(jobs_module, "SPLITS", SPLITS[-1:])
+    found = run_job(Job("gp", "gp", "paper", experiment="interpolation"), ("interpolation", "prediction"))
+    scores = found[found.split == "random"].pivot(index="metric", columns="table", values="value")
+    assert set(tested) == {100}
+    data = Job("gp", "gp", "paper", experiment="interpolation").data()
+    assert len(data.evaluation) == 100
+    assert scores.interpolation["mse"] == pytest.approx(scores.prediction["mse"], rel=1e-6)
+    # One has the quantiles, the other those of 100 draws.
+    assert scores.interpolation["coverage_90"] == pytest.approx(scores.prediction["coverage_90"], abs=0.1)
+
+
+def test_variants_complete_the_first_fifty_curves(monkeypatch):
+    seen = []
+
+    def recorded(curves, kind, p, random_state):
+        seen.append(curves.ids.tolist())
+        return febm.evaluation.split(curves, kind, p, random_state=random_state)
+
+    monkeypatch.setattr(jobs_module, "split", recorded)
+    run_job(job := Job("gp", "gp", "paper", experiment="interpolation"), ("fit", "calibration"))
+    assert seen == [job.data().evaluation[:50].ids.tolist()] * 2
 
 
 def pictures(number: int, side: int = 8) -> Curves:

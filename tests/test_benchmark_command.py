@@ -1,6 +1,7 @@
 """The command: which grid its options ask for, what it prints and writes, and how it ends."""
 
 import sys
+import time
 import types
 
 import numpy as np
@@ -218,6 +219,22 @@ def test_summary_sets_means_over_seeds_beside_the_published_numbers():
     assert line["mse"] == pytest.approx(0.05)
     assert (line["power"], line["power_published"], line["seconds"]) == (pytest.approx(0.2), 0.08, 15.0)
     assert np.isnan(line["floor"])
+
+
+@pytest.mark.slow
+def test_quick_grid_takes_less_than_five_minutes_and_is_as_good_as_the_paper(tmp_path):
+    started = time.monotonic()
+    found = call("--quick", "--out", tmp_path)
+    assert found.exit_code == 0, found.output
+    assert time.monotonic() - started < 300
+    results = read_rows(tmp_path / "results.csv")
+    assert set(results.table) == {"fit", "power", "prediction", "calibration"}
+    assert results.value.notna().all()
+    lines = summarise_results(results).set_index("model")
+    assert set(lines.index) == {"FEBM", "FPCA"}
+    assert lines.loc["FEBM", "cells"] == "9 of 9"
+    assert lines.loc["FEBM", "power"] < 0.15  # the share of 200 rejections, where 0.05 is what a perfect model has
+    assert len(list((tmp_path / "models").iterdir())) == 2
 
 
 def test_published_rows_fit_the_results(tmp_path, fast):
