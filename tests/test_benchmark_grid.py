@@ -16,7 +16,7 @@ import febm
 from febm.benchmark import Cluster, Job, Processes, RunFolder, plan, published, run_grid
 from febm.benchmark.experiments import EXPERIMENTS, MODELS
 from febm.benchmark.folder import read_rows, write_whole
-from febm.benchmark.grid import run_task
+from febm.benchmark.grid import Task, run_task
 from febm.benchmark.jobs import COLUMNS
 from febm.models.settings import PAPER_CURVES
 
@@ -245,17 +245,18 @@ def test_a_file_in_place_of_the_folder_is_refused(jobs, tmp_path):
 def test_rows_come_back_from_a_file_as_they_were(jobs, tmp_path):
     folder = RunFolder(tmp_path)
     folder.make()
-    rows, _ = rows_of(run_task_like(jobs[0]))
+    rows, _ = rows_of(Task(jobs[0], jobs[0].tables, None))
     rows = pd.concat([rows] * 3, ignore_index=True).assign(value=[0.1 + 0.2, np.nan, np.inf] * 2)
     rows.loc[0, "p"] = "0.9"
     folder.keep(jobs[0], rows, None)
     pd.testing.assert_frame_equal(read_rows(folder.score_path(jobs[0])), rows, check_dtype=False)
 
 
-def run_task_like(job):
-    from febm.benchmark.grid import Task
-
-    return Task(job, job.tables, None)
+def test_a_job_without_rows_leaves_a_file_without_rows(jobs, tmp_path):
+    found = run_grid(jobs[:1], tmp_path, progress=False, work=lambda task: (rows_of(task)[0][:0], None))
+    assert found.results.empty
+    assert tuple(read_rows(tmp_path / "results.csv").columns) == COLUMNS
+    assert RunFolder(tmp_path).missing(jobs[0]) == jobs[0].tables
 
 
 def test_worker_processes_write_what_one_process_writes(jobs, tmp_path, monkeypatch):

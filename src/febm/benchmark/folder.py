@@ -65,8 +65,8 @@ class RunFolder:
         if model is not None:
             write_whole(self.model_path(job), model)
         old = self._rows(job)
-        together = [table for table in (old[~old["table"].isin(rows["table"])], rows) if len(table)]
-        write_whole(self.score_path(job), pd.concat(together).to_csv(index=False).encode() if together else b"")
+        together = _together(table for table in (old[~old["table"].isin(rows["table"])], rows) if len(table))
+        write_whole(self.score_path(job), together.to_csv(index=False).encode())
         self.error_path(job).unlink(missing_ok=True)
 
     def fail(self, job: Job, error: str) -> None:
