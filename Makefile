@@ -57,5 +57,5 @@ bench: $(STAMP)  ## run every script in benchmarks/
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 clean:  ## remove everything that can be made again, .venv too
-	rm -rf $(VENV) build dist febm-demo .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) build dist febm-demo febm-benchmark .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

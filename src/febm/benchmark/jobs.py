@@ -5,59 +5,107 @@ Every row has the columns `table`, `dataset`, `model`, `recipe`, `seed`, `split`
 
 import dataclasses
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy.ndimage
 
-import febm
 from febm import datasets
+from febm.benchmark.experiments import EXPERIMENTS, RECIPES, SPLINES, Experiment, load_data
 from febm.curves import Curves
-from febm.evaluation import predictive_scores, split, test_power
+from febm.evaluation import check_calibration, predictive_scores, split, test_power
 from febm.evaluation.splits import Kind
 from febm.models.base import Process
-from febm.models.settings import PAPER_CURVES, check_choice
+from febm.models.settings import check_choice
 
-MODELS = ("FEBM", "FPCA", "GaussianProcess", "NeuralProcess", "PiVAE", "EBP", "VIP")
-DATASETS = PAPER_CURVES
-RECIPES = ("default", "paper")
-TABLES = ("fit", "power", "prediction")
+COLUMNS = ("table", "dataset", "model", "recipe", "seed", "split", "p", "metric", "n", "value")
+CURVE_TABLES = ("fit", "power", "prediction", "calibration")
 SHARES: dict[Kind, str] = {"downsample": "1/4 1/3 1/2", "middle": "1/4 1/2 3/4", "random": "1/4 1/2 3/4"}
 SPLITS = tuple((kind, Fraction(share)) for kind, shares in SHARES.items() for share in shares.split())
+EVERY_SECOND_PIXEL: tuple[Kind, Fraction] = ("downsample", Fraction(1, 4))
 SIZES = (10, 50, 150)
 KERNELS = {"id": "", "fpca": "_fpca"}
 DRAWS = 100
 SCORES = ("mse", "crps", "log_density", "coverage_90", "coverage_50")
+# Draws behind the intervals of the calibration table: 99 % ones need 199.
+CALIBRATION_DRAWS = 300
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to fit, to what, and with which seed: of the split of the data, of the fit and of the scores."""
+    """What to fit, to what, and with which seed: of the split of the data, of the fit and of the scores.
+
+    Attributes
+    ----------
+    model, dataset, recipe, seed
+        As in the columns of the results.
+    experiment
+        What the model is compared in: "curves", "priors", "interpolation" or "images".
+    tables
+        The tables that its scores are wanted for, "fit" among them: one fit serves them all.
+    """
 
     model: str
     dataset: str
-    recipe: Literal["default", "paper"] = "default"
+    recipe: str = "default"
     seed: int = 0
+    experiment: str = "curves"
+    tables: tuple[str, ...] = CURVE_TABLES
 
     def __post_init__(self) -> None:
-        check_choice("Job", "model", self.model, MODELS)
-        check_choice("Job", "dataset", self.dataset, DATASETS)
+        check_choice("Job", "experiment", self.experiment, tuple(EXPERIMENTS))
+        check_choice("Job", "model", self.model, self.setting.models)
+        check_choice("Job", "dataset", self.dataset, self.setting.all_datasets)
         check_choice("Job", "recipe", self.recipe, RECIPES)
+        if not self.setting.offers(self.model, self.dataset, self.recipe):
+            raise ValueError(f"Job: {self.model} has no recipe {self.recipe!r} for {self.dataset!r}; take the other.")
+
+    @property
+    def setting(self) -> Experiment:
+        """The experiment that it is a part of."""
+        return EXPERIMENTS[self.experiment]
+
+    @property
+    def name(self) -> str:
+        """What its files are called."""
+        return f"{self.experiment}-{self.model}-{self.dataset}-{self.recipe}-{self.seed}"
 
     def data(self) -> datasets.Dataset:
         """Training and evaluation curves."""
-        return getattr(datasets, f"load_{self.dataset}")(random_state=self.seed)
+        return load_data(self.dataset, self.seed)
 
     def process(self) -> Process:
         """The model before it is fitted."""
-        cls = getattr(febm, self.model)
         settings: dict[str, Any] = dict(random_state=self.seed, progress=False)
-        return cls(**settings) if self.recipe == "default" else cls.paper(self.dataset, **settings)
+        return self.setting.build(self.model, self.dataset, self.recipe, settings)
 
 
-def run_job(job: Job, tables: tuple[str, ...] = TABLES, *, curves: int | None = None) -> pd.DataFrame:
+class Scored(NamedTuple):
+    """The rows of a job, and the model that they are the scores of; None where nothing is fitted."""
+
+    rows: pd.DataFrame
+    model: Process | None
+
+
+class Case(NamedTuple):
+    """What the scores of a table are worked out from."""
+
+    model: Process
+    train: Curves
+    evaluation: Curves
+    completed: Curves  # those of the evaluation curves that parts are hidden of
+    seconds: float
+    seed: int
+
+
+Rows = Iterator[dict[str, Any]]
+
+
+def run_job(job: Job, tables: tuple[str, ...] | None = None, *, curves: int | None = None) -> pd.DataFrame:
     """Fit the model and work out its rows of the `tables`.
 
     Parameters
@@ -65,53 +113,136 @@ def run_job(job: Job, tables: tuple[str, ...] = TABLES, *, curves: int | None = 
     job
         What to fit.
     tables
-        "fit": the seconds it took, those that completing all evaluation curves takes once compiled, and the mean log
-        evidence of an evaluation curve; "power": of two-sample tests between evaluation curves and samples, beside the
-        floor; "prediction": scores of the paper's nine splits.
+        By default those of the job. "fit": the seconds it took, those that completing the evaluation curves takes once
+        compiled, and the mean log evidence of one of them; "power": of two-sample tests between evaluation
+        curves and samples, beside the floor; "prediction": scores of the paper's nine splits; "calibration": the
+        share of values (`coverage`) and of whole curves (`simultaneous`) inside their intervals for each level `p`,
+        and how far the mean predictive distribution is from that of the data; "priors" and "interpolation": power,
+        errors and coverages of the paper's variants; "images": prediction of the pixels between every second one.
     curves
         Judge by this many evaluation curves only.
     """
+    return score_job(job, tables, curves=curves).rows
+
+
+def score_job(
+    job: Job, tables: tuple[str, ...] | None = None, *, curves: int | None = None, model: Process | None = None
+) -> Scored:
+    """As `run_job`, with the model; one that was fitted before, by the same job, is not fitted again."""
+    tables = job.tables if tables is None else tables
     data = job.data()
     evaluation = data.evaluation if curves is None else data.evaluation[:curves]
-    started = time.perf_counter()
-    model = job.process().fit(data.train)
-    seconds = time.perf_counter() - started
-    found = []
-    for table in tables:
-        rows = {
-            "fit": lambda: _fit(model, evaluation, seconds, job.seed),
-            "power": lambda: _power(model, evaluation, data.train, job.seed),
-            "prediction": lambda: _prediction(model, evaluation, job.seed),
-        }[table]()
-        found += [{"table": table, **dataclasses.asdict(job), "split": "", "p": "", "n": 0, **row} for row in rows]
-    columns = ["table", "dataset", "model", "recipe", "seed", "split", "p", "metric", "n", "value"]
-    return pd.DataFrame(found)[columns]
+    if job.model in SPLINES:
+        return Scored(_table(job, {"images": _between_pixels(SPLINES[job.model], evaluation)}), None)
+    seconds = float("nan")
+    if model is None:
+        started = time.perf_counter()
+        model = job.process().fit(data.train)
+        seconds = time.perf_counter() - started
+    completed = evaluation[: job.setting.completed]
+    case = Case(model, data.train, evaluation, completed, seconds, job.seed)
+    with warnings.catch_warnings():
+        # The score is then missing from the rows, which says the same.
+        warnings.filterwarnings("ignore", message=".*log_density is NaN")
+        return Scored(_table(job, {table: ROWS[table](case) for table in tables}), model)
 
 
-def _fit(model: Process, evaluation: Curves, seconds: float, seed: int) -> Iterator[dict[str, Any]]:
-    yield {"metric": "seconds", "value": seconds}
-    context, target = split(evaluation, "random", 1 / 2, random_state=seed)
+def _table(job: Job, found: dict[str, Rows]) -> pd.DataFrame:
+    about = {name: getattr(job, name) for name in ("dataset", "model", "recipe", "seed")}
+    rows = [
+        {"table": table, **about, "split": "", "p": "", "n": 0, **row} for table, rows in found.items() for row in rows
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _fit(case: Case) -> Rows:
+    yield {"metric": "seconds", "value": case.seconds}
+    context, target = split(case.completed, "random", 1 / 2, random_state=case.seed)
     for _ in range(2):
         started = time.perf_counter()
-        model.condition(context).mean(target)
+        case.model.condition(context).mean(target)
     yield {"metric": "condition_seconds", "value": time.perf_counter() - started}
-    yield {"metric": "log_evidence", "value": float(np.mean(model.log_evidence(evaluation)))}
+    yield {"metric": "log_evidence", "value": float(np.mean(case.model.log_evidence(case.completed)))}
 
 
-def _power(model: Process, evaluation: Curves, train: Curves, seed: int) -> Iterator[dict[str, Any]]:
+def _power(case: Case) -> Rows:
     """Evaluation curves against samples, and against other curves of the data: what a perfect model would have."""
     for n in SIZES:
-        if n > len(evaluation):
+        if n > len(case.evaluation):
             continue
         for kernel, suffix in KERNELS.items():
-            for metric, other in (("power", model), ("floor", train)):
-                value = test_power(evaluation, other, n=n, kernel=kernel, random_state=seed)
+            for metric, other in (("power", case.model), ("floor", case.train)):
+                value = test_power(case.evaluation, other, n=n, kernel=kernel, random_state=case.seed)
                 yield {"metric": metric + suffix, "n": n, "value": value}
 
 
-def _prediction(model: Process, evaluation: Curves, seed: int) -> Iterator[dict[str, Any]]:
+def _prediction(case: Case) -> Rows:
     for kind, p in SPLITS:
-        context, target = split(evaluation, kind, float(p), random_state=seed)
-        scores = predictive_scores(model, context, target, seed, draws=DRAWS)
-        for metric in SCORES:
-            yield {"split": kind, "p": str(p), "metric": metric, "value": float(scores[metric].mean())}
+        yield from _split_scores(case, kind, p)
+
+
+def _variant(case: Case) -> Rows:
+    """Power and errors, as published, and coverages: densities under latents that only chains draw take too long."""
+    yield from _power(case)
+    for kind, p in SPLITS:
+        context, target = split(case.completed, kind, float(p), random_state=case.seed)
+        posterior = case.model.condition(context, random_state=case.seed)
+        mean = posterior.mean(target)
+        assert isinstance(mean, Curves)  # as the target is
+        scores = {"mse": (mean.y - target.y) ** 2}
+        for metric, level in (("coverage_90", 0.9), ("coverage_50", 0.5)):
+            lower, upper = posterior.interval(target, level, noise=True)
+            scores[metric] = (lower.y <= target.y) & (target.y <= upper.y)
+        for metric, values in scores.items():
+            each_curve = np.add.reduceat(values, target.offsets[:-1], dtype=float) / target.lengths[:, None]
+            yield {"split": kind, "p": str(p), "metric": metric, "value": float(each_curve.mean())}
+
+
+def _images(case: Case) -> Rows:
+    yield from _split_scores(case, *EVERY_SECOND_PIXEL)
+
+
+def _split_scores(case: Case, kind: Kind, p: Fraction) -> Rows:
+    context, target = split(case.completed, kind, float(p), random_state=case.seed)
+    scores = predictive_scores(case.model, context, target, case.seed, draws=DRAWS)
+    for metric in SCORES:
+        yield {"split": kind, "p": str(p), "metric": metric, "value": float(scores[metric].mean())}
+
+
+def _calibration(case: Case) -> Rows:
+    """Of a random half of the points given the other half; `p` is the level."""
+    context, target = split(case.completed, "random", 1 / 2, random_state=case.seed)
+    found = check_calibration(case.model, context, target, draws=CALIBRATION_DRAWS, random_state=case.seed)
+    for metric, shares in (("coverage", found.coverage), ("simultaneous", found.simultaneous)):
+        for level, share in zip(shares["level"], shares["coverage"], strict=True):
+            yield {"p": f"{level:g}", "metric": metric, "value": float(share)}
+    for metric in ("error", "pit_distance", "marginal_distance"):
+        yield {"metric": metric, "value": getattr(found, metric)}
+
+
+def _between_pixels(order: int, evaluation: Curves) -> Rows:
+    """The error of a spline through every second pixel; beyond the last of them it stays as it is there."""
+    x, values = evaluation.to_grid()
+    side = round(len(x) ** 0.5)
+    pictures = values.reshape(len(evaluation), side, side)
+    places = np.indices((side, side)) / 2
+    unseen = (places % 1 > 0).any(axis=0)
+    filled = [
+        scipy.ndimage.map_coordinates(picture[::2, ::2], places[:, unseen], order=order, mode="nearest")
+        for picture in pictures
+    ]
+    kind, p = EVERY_SECOND_PIXEL
+    # Brightness is between 0 and 1, which splines do not know.
+    error = float(np.mean((np.clip(filled, 0, 1) - pictures[:, unseen]) ** 2))
+    yield {"split": kind, "p": str(p), "metric": "mse", "value": error}
+
+
+ROWS: dict[str, Callable[[Case], Rows]] = {
+    "fit": _fit,
+    "power": _power,
+    "prediction": _prediction,
+    "calibration": _calibration,
+    "priors": _variant,
+    "interpolation": _variant,
+    "images": _images,
+}
