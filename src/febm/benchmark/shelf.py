@@ -1,0 +1,86 @@
+"""The fitted models that a run has kept, each with its data and the samples that pictures show."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import numpy as np
+
+from febm import datasets, storage
+from febm.benchmark.cells import DATASETS, MODELS, in_order
+from febm.benchmark.published import published
+from febm.curves import Curves
+from febm.models.base import Process
+from febm.randomness import as_key
+from febm.reporting.subject import ReportEffort, Subject, as_subject
+
+# Curves of either kind in a picture, as in the paper.
+SHOWN = 100
+# Pictures that are completed; each has some hundred points.
+SHOWN_IMAGES = 8
+LOADERS = {"gp": "gp_draws"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """A model in the folder of a run, read when first asked for."""
+
+    path: Path
+    experiment: str
+    model: str
+    dataset: str
+    recipe: str
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """What pictures call it."""
+        return f"{self.model} ({self.recipe} recipe)" if self.recipe != "default" and self.is_main else self.model
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it is one of the models that are compared on all data, and no variant of one."""
+        return self.model in MODELS
+
+    @functools.cached_property
+    def process(self) -> Process:
+        """The model."""
+        return storage.load(self.path)
+
+    @property
+    def evaluation(self) -> Curves:
+        """Some curves that it has not seen."""
+        return evaluation_curves(self.dataset, self.seed)
+
+    @functools.cached_property
+    def beside_data(self) -> Subject:
+        """Curves, and as many samples at their points."""
+        effort = ReportEffort(tested=SHOWN, embedded=SHOWN)
+        return as_subject(self.process, self.evaluation, context=None, effort=effort, key=as_key(self.seed))
+
+
+def fitted_models(out: Path) -> list[Fitted]:
+    """The models in the folder `out`, by data set and model in the order of the tables."""
+    found = []
+    for path in sorted((out / "models").glob("*.febm")):
+        parts = path.stem.rsplit("-", 3)
+        experiment, _, model = parts[0].partition("-")
+        if len(parts) == 4 and model and parts[3].isdigit():
+            found.append(Fitted(path, experiment, model, parts[1], parts[2], int(parts[3])))
+    known = [*MODELS, *published()["model"].unique()]
+    places = {name: place for place, name in enumerate(in_order((each.model for each in found), known))}
+    sets = {name: place for place, name in enumerate(in_order((each.dataset for each in found), DATASETS))}
+    return sorted(found, key=lambda each: (sets[each.dataset], places[each.model], each.recipe, each.seed))
+
+
+@functools.lru_cache(maxsize=8)
+def evaluation_curves(dataset: str, seed: int) -> Curves:
+    """Some curves of a data set, drawn at random, that models of this seed were not fitted to."""
+    name = LOADERS.get(dataset, dataset)
+    if name == "fashion_mnist":
+        return datasets.load_fashion_mnist(seed, n_train=1, n_evaluation=SHOWN_IMAGES).evaluation
+    curves = getattr(datasets, f"load_{name}")(random_state=seed).evaluation
+    # Not the first ones: curves of one place or one season follow each other.
+    return curves[np.sort(np.random.default_rng(seed).permutation(len(curves))[:SHOWN])]
