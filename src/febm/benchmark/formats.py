@@ -79,7 +79,7 @@ def latex(table: pd.DataFrame) -> str:
 
 def page_table(table: pd.DataFrame, caption: str) -> Table:
     """The block of a page."""
-    rows = [[str(cell) for cell in row] for row in table.to_numpy()]
+    rows = list(_written(table))
     marked = {
         (i, j): found.group(1)
         for i, row in enumerate(rows)

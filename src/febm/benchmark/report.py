@@ -39,8 +39,8 @@ from febm.reporting.page import (
 )
 from febm.reporting.words import cut, in_a_sentence
 
-# Longer tables are shown one data set after the other.
-LONGEST = 14
+# Tables that are longer and wider are shown one data set after the other.
+LONGEST, WIDEST = 14, 6
 TITLE = "Benchmark"
 
 
@@ -187,7 +187,7 @@ class _Run:
         write(self.out / "tables" / f"{sheet.name}.md", markdown(sheet.table))
         write(self.out / "tables" / f"{sheet.name}.tex", latex(sheet.table))
         table, text = sheet.table, Paragraph(sheet.caption)
-        if len(table) <= LONGEST or GROUP not in table.columns:
+        if len(table) <= LONGEST or len(table.columns) <= WIDEST or GROUP not in table.columns:
             return [text, page_table(table, sheet.title)]
         parts = table.groupby(GROUP, sort=False)
         return [text, *(page_table(part.drop(columns=GROUP), f"{sheet.title}, {name}") for name, part in parts)]
