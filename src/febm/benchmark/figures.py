@@ -146,11 +146,13 @@ def panel_of(axes: Axes | None, fitted: Fitted) -> Iterator[None]:
 
 
 def _of_lines(models: Sequence[Fitted]) -> list[Fitted]:
-    """Models of curves with one input that are compared on all data, one of each seed's kind."""
+    """Models of curves with one input that are compared on all data, of data sets that are there."""
     found: dict[tuple[str, str], Fitted] = {}
     for each in models:
-        if each.is_main and each.dataset != "fashion_mnist":
-            found.setdefault((each.dataset, each.label), each)
+        if each.is_main:
+            with panel_of(None, each):
+                if each.evaluation.d_x == 1:
+                    found.setdefault((each.dataset, each.label), each)
     return list(found.values())
 
 

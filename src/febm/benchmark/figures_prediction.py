@@ -65,7 +65,8 @@ def draw_coverage(results: pd.DataFrame) -> Drawn | None:
                 drop_legend(panel)
         of_main = [panel for (_, main), panel in zip(kinds, axes, strict=True) if main]
         _legend_below(figure, of_main or axes)
-    caption = "Share of hidden values inside central intervals; on the diagonal intervals are honest, below too narrow."
+    which = "of a random half of the points" if (results["table"] == "calibration").any() else "of the nine splits"
+    caption = f"Share of hidden values {which} inside central intervals: below the diagonal intervals are too narrow."
     return Drawn("coverage", figure, caption, "Coverage of intervals against their level, by data set and model.")
 
 

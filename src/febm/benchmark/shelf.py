@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ class Fitted:
     dataset: str
     recipe: str
     seed: int
+    curves: Callable[[str, int], Curves | Exception] = dataclasses.field(repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -52,7 +54,10 @@ class Fitted:
     @property
     def evaluation(self) -> Curves:
         """Some curves that it has not seen."""
-        return evaluation_curves(self.dataset, self.seed)
+        found = self.curves(self.dataset, self.seed)
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     @functools.cached_property
     def beside_data(self) -> Subject:
@@ -63,19 +68,20 @@ class Fitted:
 
 def fitted_models(out: Path) -> list[Fitted]:
     """The models in the folder `out`, by data set and model in the order of the tables."""
+    # Read once for all models, and looked for once where they are not there.
+    curves = functools.lru_cache(_curves_or_error)
     found = []
     for path in sorted((out / "models").glob("*.febm")):
         parts = path.stem.rsplit("-", 3)
         experiment, _, model = parts[0].partition("-")
         if len(parts) == 4 and model and parts[3].isdigit():
-            found.append(Fitted(path, experiment, model, parts[1], parts[2], int(parts[3])))
+            found.append(Fitted(path, experiment, model, parts[1], parts[2], int(parts[3]), curves))
     known = [*MODELS, *published()["model"].unique()]
     places = {name: place for place, name in enumerate(in_order((each.model for each in found), known))}
     sets = {name: place for place, name in enumerate(in_order((each.dataset for each in found), DATASETS))}
     return sorted(found, key=lambda each: (sets[each.dataset], places[each.model], each.recipe, each.seed))
 
 
-@functools.lru_cache(maxsize=8)
 def evaluation_curves(dataset: str, seed: int) -> Curves:
     """Some curves of a data set, drawn at random, that models of this seed were not fitted to."""
     name = LOADERS.get(dataset, dataset)
@@ -84,3 +90,10 @@ def evaluation_curves(dataset: str, seed: int) -> Curves:
     curves = getattr(datasets, f"load_{name}")(random_state=seed).evaluation
     # Not the first ones: curves of one place or one season follow each other.
     return curves[np.sort(np.random.default_rng(seed).permutation(len(curves))[:SHOWN])]
+
+
+def _curves_or_error(dataset: str, seed: int) -> Curves | Exception:
+    try:
+        return evaluation_curves(dataset, seed)
+    except Exception as error:  # raised again for every picture of this data set, without looking again
+        return error

@@ -37,10 +37,16 @@ SCORE_NAMES = {
     "log_density": "log density",
     "coverage_90": "coverage of 90\u00a0%",
     "coverage_50": "coverage of 50\u00a0%",
-    "error": "gap of coverage",
-    "pit_distance": "PIT, distance from uniform",
-    "marginal_distance": "marginal distance",
+    "error": "coverage",
+    "pit_distance": "probability integral transform",
+    "marginal_distance": "predictive distribution",
 }
+
+CALIBRATION = (
+    "A random half of the points given the other half: the mean distance of coverage from its level, and the largest "
+    "distances of the probability integral transform from a uniform one and of the mean predictive distribution "
+    "function from that of the data. Nearer to 0 is better."
+)
 
 
 class Sheet(NamedTuple):
@@ -112,8 +118,11 @@ def sheets(results: pd.DataFrame, published: pd.DataFrame) -> list[Sheet]:
         for name, title in (("priors", "Priors"), ("interpolation", "Interpolation"))
     ]
     found += [
-        Sheet(name, title, words(_of(rows, name)), wide_table(results, name))
-        for name, title in (("calibration", "Calibration"), ("images", "Images"))
+        Sheet(name, title, f"{what} {words(_of(rows, name))}", wide_table(results, name))
+        for name, title, what in (
+            ("calibration", "Calibration", CALIBRATION),
+            ("images", "Images", "Pixels between every second row and column, filled in."),
+        )
     ]
     return [sheet for sheet in found if len(sheet.table)]
 

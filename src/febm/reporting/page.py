@@ -63,6 +63,8 @@ class Table:
     @property
     def numeric(self) -> tuple[bool, ...]:
         """Which columns hold numbers."""
+        if not self.rows:
+            return (False,) * len(self.columns)
         return tuple(
             all(cell[:1].isdigit() or cell[:1] in "–−-<>±(∞" for cell in column)
             for column in zip(*self.rows, strict=True)
