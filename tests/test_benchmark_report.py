@@ -12,8 +12,8 @@ import febm
 from febm import datasets
 from febm.benchmark import published
 from febm.benchmark.cells import CELLS
-from febm.benchmark.figures import draw_maps, draw_samples, reach
-from febm.benchmark.figures_prediction import bicubic, coverage_by_level, nearest
+from febm.benchmark.figures import draw_maps, draw_samples, scale_of
+from febm.benchmark.figures_prediction import bicubic, coverage_by_level, draw_images, nearest
 from febm.benchmark.report import write_report
 from febm.benchmark.shelf import fitted_models
 from febm.curves import Curves
@@ -196,9 +196,11 @@ def test_samples_are_drawn_to_the_scale_of_their_data(out):
     assert limits[0] == limits[1] == limits[2]  # data, FPCA and the empty panel of EBP
 
 
-def test_one_wild_curve_does_not_set_the_scale():
-    values = np.append(np.linspace(0, 1, 999), 1e6)
-    low, high = reach(values, 0.35, (0.02, 0.98))
+def test_one_wild_curve_does_not_set_the_scale_but_peaks_of_all_curves_do():
+    values = np.zeros((100, 50))
+    values[:, 20] = 1.0
+    values[7] = 1e6
+    low, high = scale_of(Curves.from_grid(np.arange(50.0), values))
     assert -0.5 < low < 0
     assert 1 < high < 1.5
 
@@ -224,6 +226,26 @@ def test_a_bicubic_spline_goes_through_what_is_seen_and_knows_a_plane():
     inside = (points < context.x.max()).all(axis=1)
     assert np.allclose(bicubic(context, truth).y[inside, 0], plane[inside])
     assert np.array_equal(nearest(context, truth).y.reshape(8, 8)[::2, ::2].ravel(), context.y[:, 0])
+
+
+def test_images_are_drawn_seen_filled_in_and_true(tmp_path, monkeypatch):
+    """A row of pictures each for what is seen, every model, the spline and the truth."""
+    lines = (np.arange(8) + 0.5) / 8
+    points = np.stack(np.meshgrid(lines, lines, indexing="ij"), axis=-1).reshape(-1, 2)
+    slopes = np.random.default_rng(0).uniform(0, 0.5, (30, 2))
+    pictures = Curves.from_grid(points, slopes @ points.T)
+    data = datasets.Dataset(pictures[:24], pictures[24:], "slopes", "made here", "none")
+    monkeypatch.setattr(datasets, "load_fashion_mnist", lambda *_, **__: data)
+    (tmp_path / "models").mkdir()
+    febm.FPCA(random_state=0, progress=False).fit(data.train).save(
+        tmp_path / "models" / "images-FPCA-fashion_mnist-default-0.febm"
+    )
+    models = fitted_models(tmp_path)
+    drawn = draw_images(models)
+    assert drawn is not None
+    assert [axes.get_ylabel() for axes in drawn.figure.axes] == ["seen", "FPCA", "bicubic", "truth"]
+    assert all(len(axes.images) == 1 for axes in drawn.figure.axes)
+    assert draw_samples(models) is None
 
 
 def test_every_published_cell_of_febm_has_a_place_in_the_verdict():

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 # Inches of one panel of a grid: eight of them are as wide as a page, with type that can be read there.
 PANEL = (1.75, 1.45)
 # A panel has room for nearly all of the data and this share on either side: no wild curve flattens the others.
-NEARLY_ALL = (0.02, 0.98)
-MARGIN = 0.35
+NEARLY_ALL = (0.03, 0.97)
+MARGIN = 0.25
 # Lines of a hundred curves, thin enough to see through.
 THIN: dict[str, Any] = {"alpha": 0.3, "line_width": 0.6}
 
@@ -62,7 +62,7 @@ def draw_samples(models: Sequence[Fitted]) -> Drawn | None:
                     with panel_of(axes, fitted):
                         plot_curves(fitted.beside_data.samples, axes=axes, color=MODEL, **THIN)
                 if label == "data" or fitted is not None:
-                    axes.set(xlim=reach(data.x[:, 0], 0.0), ylim=reach(data.y[:, 0], MARGIN, NEARLY_ALL))
+                    axes.set(xlim=reach(data.x[:, 0], 0.0), ylim=scale_of(data))
                 axes.xaxis.set_major_locator(MaxNLocator(3))
                 axes.yaxis.set_major_locator(MaxNLocator(4))
                 axes.tick_params(labelsize=8, labelleft=label == "data", length=2)
@@ -174,6 +174,14 @@ def reach(values: np.ndarray, margin: float, shares: tuple[float, float] = (0.0,
     low, high = (float(end) for end in np.nanquantile(values, shares))
     room = margin * (high - low) or (0.0 if high > low else 1.0)
     return low - room, high + room
+
+
+def scale_of(curves: Curves) -> tuple[float, float]:
+    """From the lows to the peaks of nearly all curves, and a margin."""
+    values, starts = curves.y[:, 0], curves.offsets[:-1]
+    low = np.quantile(np.fmin.reduceat(values, starts), NEARLY_ALL[0])
+    high = np.quantile(np.fmax.reduceat(values, starts), NEARLY_ALL[1])
+    return reach(np.array([low, high]), MARGIN)
 
 
 def _frame(axes: Axes, points: np.ndarray, margin: float, shares: tuple[float, float]) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from febm.benchmark.cells import MODELS, over_seeds, tidy_results
 from febm.benchmark.figures import Drawn, drop_legend, panel_of, reach
-from febm.benchmark.shelf import Fitted
+from febm.benchmark.shelf import Fitted, short_name
 from febm.curves import Curves
 from febm.reporting.page import page_type
 
@@ -55,7 +55,9 @@ def draw_coverage(results: pd.DataFrame) -> Drawn | None:
             labels = list(dict.fromkeys(here["label"]))
             if len(labels) > len(SERIES):
                 warnings.warn(f"Coverage on {dataset}: only the first {len(SERIES)} models are drawn.", stacklevel=2)
-            named: dict[str, Any] = {label: Covered(here[here["label"] == label]) for label in labels[: len(SERIES)]}
+            named: dict[str, Any] = {
+                short_name(label): Covered(here[here["label"] == label]) for label in labels[: len(SERIES)]
+            }
             plot_calibration(named, axes=panel)
             panel.set_title(dataset if main else f"{dataset}, variants", fontsize=11)
             panel.set(xlabel="probability claimed", ylabel="share inside" if panel is axes[0] else "")
@@ -154,18 +156,18 @@ def draw_gp(models: Sequence[Fitted]) -> Drawn | None:
     named = {}
     with _panels(len(shown) + 1, (3.1, 2.6)) as (figure, axes):
         for fitted, panel in zip(shown, axes[:-1], strict=True):
-            panel.set_title(fitted.label, fontsize=9 if len(fitted.label) > 24 else 10)
+            panel.set_title(fitted.short_label, fontsize=10)
             with panel_of(panel, fitted):
                 posterior = fitted.process.condition(context[:1], random_state=fitted.seed)
                 plot_posterior(posterior, grid, level=LEVEL, draws=0, context=context[:1], truth=curves[:1], axes=panel)
                 panel.set_ylim(reach(curves[:1].y[:, 0], 0.6))
                 found = check_calibration(fitted.process, context, target, draws=DRAWS, random_state=fitted.seed)
-                named[fitted.label] = found
+                named[fitted.short_label] = found
         if named:
             plot_predictive_cdf(named, axes=axes[-1])
             axes[-1].set_title("average predictive CDF", fontsize=10)
-            _small_legend(axes[-1])
-        _legend_below(figure, axes[:1])
+            drop_legend(axes[-1])
+        _legend_below(figure, [axes[0], axes[-1]])
     caption = (
         f"A draw of a Gaussian process of which a fifth of the points is seen, with {100 * LEVEL:g}\u00a0% intervals "
         f"of the function; last, the mean predictive distribution function of hidden values of {len(curves)} draws."
@@ -176,6 +178,7 @@ def draw_gp(models: Sequence[Fitted]) -> Drawn | None:
 def draw_images(models: Sequence[Fitted]) -> Drawn | None:
     """Pictures of clothing, every second pixel of each direction seen, filled in by the models and by a spline."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     from febm.evaluation.splits import split
     from febm.plotting import plot_images
@@ -186,7 +189,10 @@ def draw_images(models: Sequence[Fitted]) -> Drawn | None:
     truth = shown[0].evaluation
     context, _ = split(truth, "downsample", 1 / 4)
     with page_type():
-        figure = Figure(figsize=(0.95 * len(truth) + 1.4, 0.98 * (len(shown) + 3)), layout="constrained")
+        # Rows are higher than the pictures, so that these are as wide as their axes and leave room for the labels.
+        longest = max(len(name) for name in ("bicubic", *(each.label for each in shown)))
+        size = (0.9 * len(truth) + 0.1 * longest, 1.03 * (len(shown) + 3))
+        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.15))
         axes = figure.subplots(len(shown) + 3, 1)
         panels = dict(zip(["seen", *(each.label for each in shown), "bicubic", "truth"], axes, strict=True))
         known = {"seen": nearest(context, truth), "bicubic": bicubic(context, truth), "truth": truth}
@@ -256,7 +262,8 @@ def _legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     if handles:
-        columns = min(len(handles), max(int(figure.get_figwidth() / 1.5), 1))
+        rows = math.ceil(len(handles) / max(int(figure.get_figwidth() / 1.5), 1))
+        columns = math.ceil(len(handles) / rows)
         figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns)
 
 

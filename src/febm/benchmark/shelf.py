@@ -38,8 +38,13 @@ class Fitted:
 
     @property
     def label(self) -> str:
-        """What pictures call it."""
+        """What tables call it."""
         return f"{self.model} ({self.recipe} recipe)" if self.recipe != "default" and self.is_main else self.model
+
+    @property
+    def short_label(self) -> str:
+        """What pictures call it, where there is little room."""
+        return short_name(self.label)
 
     @property
     def is_main(self) -> bool:
@@ -64,6 +69,13 @@ class Fitted:
         """Curves, and as many samples at their points."""
         effort = ReportEffort(tested=SHOWN, embedded=SHOWN)
         return as_subject(self.process, self.evaluation, context=None, effort=effort, key=as_key(self.seed))
+
+
+def short_name(label: str) -> str:
+    """The name of a variant in a word or two."""
+    if label == "gp":
+        return "exact GP"
+    return label.replace(" + kernel ridge interpolation", ", ridge").replace(" + network interpolation", ", network")
 
 
 def fitted_models(out: Path) -> list[Fitted]:
