@@ -167,8 +167,8 @@ def broken_pit(value):
 BAD = {
     "no calibration": (lambda axes: plot_calibration({}, axes=axes), "plot_calibration: there is no calibration"),
     "too many": (
-        lambda axes: plot_predictive_cdf({i: calibration() for i in range(7)}, axes=axes),
-        "plot_predictive_cdf: 7 calibrations cannot be told apart in one picture; draw at most 6",
+        lambda axes: plot_predictive_cdf({i: calibration() for i in range(9)}, axes=axes),
+        "plot_predictive_cdf: 9 calibrations cannot be told apart in one picture; draw at most 8",
     ),
     "bins": (lambda axes: plot_pit(calibration(), bins=1, axes=axes), "plot_pit: bins is 1"),
     "NaN": (lambda axes: plot_pit(broken_pit([0.5, np.nan]), axes=axes), "plot_pit: .* 1 value outside"),

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import importlib.metadata
 import os
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from febm._version import __version__
 from febm.checks import count
 from febm.randomness import RandomState, as_key
-from febm.reporting import findings
 from febm.reporting.findings import Finding
 from febm.reporting.fitted import chains_section, fitted_section, training_section
-from febm.reporting.page import Code, Facts, Paragraph, Section, render, table_of, write
+from febm.reporting.page import Code, Facts, Section, guarded, render, table_of, versions, write
 from febm.reporting.predicting import Predictions, calibration_section, prediction_section
 from febm.reporting.resemblance import samples_section, tests_section
 from febm.reporting.subject import ReportEffort, Subject, as_subject
-from febm.reporting.words import in_a_sentence
 
 VERDICTS = ("good", "fair", "bad", "unknown")
-LIBRARIES = ("jax", "numpy", "scipy", "scikit-learn", "matplotlib")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +100,7 @@ def report(
     sections, seconds = [], []
     for anchor, name, make in _plan(subject):
         started = time.perf_counter()
-        sections.append(_guarded(anchor, name, make))
+        sections.append(guarded(anchor, name, make))
         seconds.append((name, time.perf_counter() - started))
     timing = pd.DataFrame(seconds, columns=["section", "seconds"])
     sections.append(_made(subject, path, timing, random_state=random_state, title=title))
@@ -135,30 +129,10 @@ def _plan(subject: Subject) -> list[tuple[str, str, Callable[[], Section]]]:
     ]
 
 
-def _guarded(anchor: str, title: str, make: Callable[[], Section]) -> Section:
-    """The section with its warnings; or, if it fails, a section that says so."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            section = make()
-        except Exception as error:  # whatever a model raises, the other sections must not be lost
-            text = f"This section could not be made. {in_a_sentence(error)}"
-            section = Section(anchor, title, (Paragraph(text),), (findings.failure(anchor, title, error),))
-    # What a library says to its users' developers is no news for a reader of the report.
-    said = dict.fromkeys(
-        str(each.message)
-        for each in caught
-        if issubclass(each.category, UserWarning | RuntimeWarning) and not issubclass(each.category, DeprecationWarning)
-    )
-    notes = tuple(Paragraph(f"Note: {text}") for text in list(said)[:5])
-    return dataclasses.replace(section, blocks=(*section.blocks, *notes))
-
-
 def _made(subject: Subject, path: Path, seconds: pd.DataFrame, *, random_state: Any, title: str | None) -> Section:
     """How the report was made, so that it can be made again."""
     today = datetime.datetime.now(datetime.UTC)
-    rows = [("febm", __version__), *((name, importlib.metadata.version(name)) for name in LIBRARIES)]
-    rows += [("date", f"{today:%Y-%m-%d %H:%M} UTC"), ("random_state", str(random_state))]
+    rows = [*versions(), ("date", f"{today:%Y-%m-%d %H:%M} UTC"), ("random_state", str(random_state))]
     arguments = ["model" if subject.model is not None else "samples", "data", repr(path.name)]
     arguments.append(f"random_state={random_state!r}")
     if title is not None:
