@@ -17,9 +17,9 @@ from febm.conjugate import Mixture, Projection
 from febm.importance import ScoreDraws, TiltLikelihood
 from febm.networks import ResidualMLP
 from febm.priors import Energy
-from febm.progress import Progress
+from febm.progress import Progress, Silent
 from febm.randomness import numpy_generator
-from febm.training import Group, Optimisation, train
+from febm.training import Group, Optimisation, Trained, train
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,17 +40,15 @@ class TiltTraining:
     group: Group = Group(rate=1e-3, factor=0.5, minimum=1e-5, weight_decay=1.0)
 
 
-class Tilt(NamedTuple):
-    """A trained energy, and what came of it."""
+class Trial(NamedTuple):
+    """A tilt that was trained without some curves, and what these say of it."""
 
-    energy: Energy
-    log_normaliser: Float[Array, ""]
+    epochs: int  # after which it was best; 0 where it never gained anything
+    evidence: float  # of the held-out curves under the tilted measure, in nats per curve
     history: pd.DataFrame
-    evidence: float  # of held-out curves under the tilted measure, in nats per curve
 
 
-def fit_tilt(
-    leading: Mixture,
+def try_tilt(
     partial: Mixture,
     projection: Projection,
     noise_variance: float,
@@ -60,18 +58,76 @@ def fit_tilt(
     key: PRNGKeyArray,
     progress: Progress,
     checkpoint: Path | None = None,
-) -> Tilt:
-    """Train an energy on the leading coordinates, whose base measure is `leading`.
+) -> Trial:
+    """Train an energy on `partial`, the base measure of the leading coordinates fitted without the held-out curves.
 
-    `held_out` marks the curves that stop the training. They have to be new to the base measure as well, or it has
-    learned already what a tilt could tell it of them: the energy is therefore trained on `partial`, the mixture
-    fitted to the other curves, and then tilts the one that is fitted to all.
+    Curves that the base measure has seen could not tell when to stop, nor what a tilt is worth: it has learned already
+    what a tilt could say of them.
     """
-    network_key, draw_key, train_key, constant_key = jax.random.split(key, 4)
-    information = conjugate.information(projection, noise_variance, partial.leading)
-    posterior = conjugate.condition(partial, information)
-    draws = conjugate.draw_leading(posterior, training.posterior_draws, numpy_generator(draw_key))
-    scores = jnp.asarray(draws, jnp.float32)
+    draw_key, train_key = jax.random.split(key)
+    scores, log_evidence = _draw_scores(partial, projection, noise_variance, training, draw_key)
+    history = _train(
+        partial,
+        scores[~held_out],
+        scores[held_out],
+        training.steps,
+        training.patience,
+        noise_variance,
+        training=training,
+        key=train_key,
+        progress=progress,
+        checkpoint=checkpoint,
+    ).history
+    best = history.score.idxmax()
+    evidence = float(np.mean(log_evidence[held_out]) + history.score[best])
+    return Trial(int(history.epoch[best]), evidence, history)
+
+
+def fit_tilt(
+    leading: Mixture,
+    projection: Projection,
+    noise_variance: float,
+    epochs: int,
+    *,
+    training: TiltTraining,
+    key: PRNGKeyArray,
+) -> tuple[Energy, Float[Array, ""]]:
+    """Train an energy on `leading`, fitted to all curves, for as long as a trial says; and log ∫ exp(−E) p₀."""
+    draw_key, train_key, constant_key = jax.random.split(key, 3)
+    scores, _ = _draw_scores(leading, projection, noise_variance, training, draw_key)
+    steps = epochs * _batches(len(scores))
+    trained = _train(
+        leading, scores, scores, steps, steps + 1, noise_variance, training=training, key=train_key, progress=Silent()
+    )
+    objective = TiltLikelihood(as_prior(leading, scores.shape[-1]), training.proposals)
+    log_normaliser, _ = eqx.filter_jit(objective.log_normaliser)(trained.model, constant_key, 32 * training.proposals)
+    return trained.model, log_normaliser
+
+
+def _draw_scores(
+    mixture: Mixture, projection: Projection, noise_variance: float, training: TiltTraining, key: PRNGKeyArray
+) -> tuple[Float[Array, "curves draws seen"], Float[np.ndarray, " curves"]]:
+    """Draws of the leading coordinates from the base posterior of every curve, and the log evidence."""
+    observed = conjugate.information(projection, noise_variance, mixture.leading)
+    posterior = conjugate.condition(mixture, observed)
+    draws = conjugate.draw_leading(posterior, training.posterior_draws, numpy_generator(key))
+    return jnp.asarray(draws, jnp.float32), posterior.log_evidence
+
+
+def _train(
+    mixture: Mixture,
+    scores: Float[Array, "curves draws seen"],
+    held_out: Float[Array, "others draws seen"],
+    steps: int,
+    patience: int,
+    noise_variance: float,
+    *,
+    training: TiltTraining,
+    key: PRNGKeyArray,
+    progress: Progress,
+    checkpoint: Path | None = None,
+) -> Trained:
+    network_key, train_key = jax.random.split(key)
     seen = scores.shape[-1]
     network = ResidualMLP(
         seen,
@@ -82,25 +138,22 @@ def fit_tilt(
         zero_last=True,
         key=network_key,
     )
-    batches = max(1, -(-int(np.sum(~held_out)) // Optimisation.batch_size))
-    settings = Optimisation(
-        epochs=-(-training.steps // batches),
-        patience=-(-training.patience // batches),
-        plateau=-(-training.patience // (4 * batches)),
-    )
-    trained = train(
-        TiltLikelihood(as_prior(partial, seen), training.proposals),
+    batches = _batches(len(scores))
+    return train(
+        TiltLikelihood(as_prior(mixture, seen), training.proposals),
         Energy(network, seen),
-        ScoreDraws(scores[~held_out]),
-        ScoreDraws(scores[held_out]),
+        ScoreDraws(scores),
+        ScoreDraws(held_out),
         groups={"prior": training.group},
-        settings=settings,
+        settings=Optimisation(
+            epochs=-(-steps // batches), patience=-(-patience // batches), plateau=-(-patience // (4 * batches))
+        ),
         key=train_key,
         progress=progress,
         watch=lambda energy: {"noise": float(np.sqrt(noise_variance))},
         checkpoint=checkpoint,
     )
-    constant = eqx.filter_jit(TiltLikelihood(as_prior(leading, seen), training.proposals).log_normaliser)
-    log_normaliser, _ = constant(trained.model, constant_key, 32 * training.proposals)
-    evidence = float(np.mean(posterior.log_evidence[held_out]) + trained.history.score.max())
-    return Tilt(trained.model, log_normaliser, trained.history, evidence)
+
+
+def _batches(curves: int) -> int:
+    return max(1, -(-curves // Optimisation.batch_size))

@@ -70,7 +70,7 @@ class Fitted(NamedTuple):
 
 def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
     """Linear generator and Gaussian noise: base by held-out evidence, tilt by importance-sampled likelihood."""
-    fold_key, tilt_key = jax.random.split(key)
+    fold_key, trial_key, tilt_key = jax.random.split(key, 3)
     likelihood = plan.likelihood
     assert isinstance(likelihood, Gaussian)
     cosines = _cosines(curves) if plan.enrich else None
@@ -83,33 +83,33 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     tail = choices[0].tail
     basis = _chosen_basis(core, curves, tail)
     projection = project(observe(basis, curves), tail.rank if tail.is_plain else None)
-    bases = [_fit_leading(plan, choice, projection) for choice in choices]
-    tilt, chosen = None, 0
+    choice, trial = choices[0], None
     if plan.prior == "tilted":
-        tilts = [
-            tilting.fit_tilt(
-                base,
-                _fit_leading(plan, choice, projection.take(~splits[0])),
+        tries = [
+            tilting.try_tilt(
+                _fit_leading(plan, one, projection.take(~splits[0])),
                 projection,
                 tail.noise_variance,
                 splits[0],
                 training=plan.tilt,
-                key=tilt_key,
+                key=trial_key,
                 progress=progress,
                 checkpoint=checkpoint,
             )
-            for choice, base, checkpoint in zip(choices, bases, _checkpoints(plan, len(choices)), strict=True)
+            for one, checkpoint in zip(choices, _checkpoints(plan, len(choices)), strict=True)
         ]
-        chosen = int(np.argmax([found.evidence for found in tilts]))
-        tilt = tilts[chosen]
-    choice, leading = choices[chosen], bases[chosen]
+        choice, trial = max(zip(choices, tries, strict=True), key=lambda pair: pair[1].evidence)
+    leading = _fit_leading(plan, choice, projection)
     generator: Generator = LinearGenerator(projection.rank, basis.rank)
     if leading.roughness is not None:
         generator = RoughGenerator(choice.leading, basis.rank, tail=projection.rank - choice.leading)
     prior: Prior = as_prior(leading, generator.latent_dim) if plan.has_mixture else GaussianPrior(generator.latent_dim)
     history = pd.DataFrame([{"epoch": 0, "score": 0.0, "noise": float(np.sqrt(tail.noise_variance))}])
-    if tilt is not None:
-        prior, history = TiltedPrior(prior, tilt.energy, tilt.log_normaliser), tilt.history
+    if trial is not None:
+        tilt = tilting.fit_tilt(
+            leading, projection, tail.noise_variance, trial.epochs, training=plan.tilt, key=tilt_key
+        )
+        prior, history = TiltedPrior(prior, *tilt), trial.history
     if not likelihood.fixed:
         likelihood = likelihood.with_scale(np.sqrt(tail.noise_variance))
     return Fitted(basis, LatentModel(generator, prior, likelihood), history.assign(base_evidence=choice.evidence))
