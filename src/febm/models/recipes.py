@@ -13,6 +13,7 @@ from febm.basis import Basis
 from febm.conjugate import Mixture
 from febm.contrastive import Contrastive
 from febm.curves import Curves
+from febm.fitting import Fitting
 from febm.inference import leading_mixture, log_normaliser
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, StudentT
@@ -22,7 +23,7 @@ from febm.observations import observe, project
 from febm.priors import Energy, EnergyPrior, GaussianPrior, Prior, Reference, TiltedPrior
 from febm.progress import Progress
 from febm.tilting import BaseSearch, Fold
-from febm.training import train
+from febm.training import Training
 
 # Folds of cross-validation by number of curves: few curves make a single held-out part too noisy to choose by.
 MANY_CURVES = 1000
@@ -97,7 +98,7 @@ def fold_basis(basis: Basis, curves: Curves, validation: float, latent_dim: int 
     return Folded(fitted, folds, splits)
 
 
-def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
+def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitting[Fitted]:
     """The paper's loss with chains for posterior and prior."""
     basis_key, split_key, model_key, train_key, constant_key = jax.random.split(key, 5)
     linked = curves.replace(y=plan.likelihood.link(curves.y))
@@ -111,7 +112,7 @@ def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progr
         precondition=plan.langevin.precondition,
         penalty=plan.langevin.penalty,
     )
-    trained = train(
+    trained = yield Training(
         objective,
         model,
         observed[np.flatnonzero(~held_out)],
