@@ -173,9 +173,9 @@ def train(*what: Any, **how: Any) -> Trained:
 
 
 def train_together(trainings: Sequence[Training]) -> list[Trained]:
-    """Train `alike` models side by side: each has the end, and the checkpoint, that it would have alone.
+    """Train models that are `alike` side by side: each has the end, and the checkpoint, that it would have alone.
 
-    The progress of the first hears of an epoch of all.
+    The progress of the first is told of every epoch, by the row of one that is still running.
     """
     progress, epochs = trainings[0].progress, trainings[0].settings.epochs
     runs = [Run(training) for training in trainings]
@@ -248,8 +248,8 @@ class Run:
     @property
     def rates(self) -> dict[str, Float[Array, ""]]:
         """The rate of each group in the next epoch."""
-        scales = {name: self.course.slowdown * self.course.plateaus[name].scale for name, _ in self.groups}
-        return {name: jnp.asarray(group.rate * scales[name]) for name, group in self.groups}
+        slowdown, plateaus = self.course.slowdown, self.course.plateaus
+        return {name: jnp.asarray(group.rate * slowdown * plateaus[name].scale) for name, group in self.groups}
 
     def next_epoch(self) -> tuple[Any, ...]:
         """The arguments of `run_epoch`."""
