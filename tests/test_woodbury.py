@@ -93,3 +93,23 @@ def test_masked_entries_reach_neither_values_nor_gradients():
     clean = jax.value_and_grad(total, argnums=(0, 1))(jnp.asarray(features), jnp.asarray(residual))
     dirty = jax.value_and_grad(total, argnums=(0, 1))(*map(jnp.asarray, spoiled))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), clean, dirty)
+
+
+@pytest.mark.parametrize("own_features", [False, True])
+def test_replicas_under_one_vmap_are_those_of_each_alone_in_double_precision(own_features):
+    """In a loop that was traced before it is mapped; with σ² = 10⁻⁴ the density would show float32 algebra."""
+    one, other = (problem(12, 3, own_features, True, seed=seed) for seed in (7, 8))
+    features, residual = (jnp.stack([a, b]).astype(jnp.float32) for a, b in zip(one[:2], other[:2], strict=True))
+
+    @jax.jit
+    def ascend(features, residual):
+        function = lambda f: jnp.sum(log_densities(f, residual, jnp.asarray(one[2]), jnp.float32(1e-4)))  # noqa: E731
+        step = lambda f, _: (f + 1e-9 * jax.grad(function)(f), function(f))  # noqa: E731
+        return jax.lax.scan(step, features, length=2)
+
+    together = jax.vmap(ascend)(features, residual)
+    for place in range(2):
+        for found, alone in zip(together, ascend(features[place], residual[place]), strict=True):
+            np.testing.assert_allclose(found[place], alone, rtol=1e-6)
+    first = dense(np.asarray(features[0], float), np.asarray(residual[0], float), one[2], float(np.float32(1e-4)))
+    np.testing.assert_allclose(together[1][0, 0], first.sum(), rtol=1e-6)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from febm.errors import FebmError, FormatError, NotFittedError
     from febm.evaluation.two_sample import two_sample_test
     from febm.models import EBP, FEBM, FPCA, VIP, GaussianProcess, NeuralProcess, PiVAE, Posterior, Process
+    from febm.models.together import fit_together
     from febm.reporting import report
     from febm.scaling import Scaling
     from febm.storage import load
@@ -30,6 +31,7 @@ __all__ = [
     "Process",
     "Scaling",
     "__version__",
+    "fit_together",
     "load",
     "report",
     "two_sample_test",
@@ -51,6 +53,7 @@ _HOMES = {
     "Posterior": "febm.models",
     "Process": "febm.models",
     "Scaling": "febm.scaling",
+    "fit_together": "febm.models.together",
     "load": "febm.storage",
     "report": "febm.reporting",
     "two_sample_test": "febm.evaluation.two_sample",

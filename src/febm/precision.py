@@ -1,10 +1,33 @@
 """Float64 where algebra needs it: basis, functional PCA and Gaussian-process algebra; never a global switch."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
 import jax
+import jax.custom_batching
 
 
 def float64() -> AbstractContextManager:
     """Run the JAX code inside in double precision; hand NumPy arrays in and out."""
     return jax.enable_x64(True)
+
+
+def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of JAX arrays with all that it works out in double precision, under a `vmap` from outside too."""
+
+    def wide(*arguments: Any) -> Any:
+        with float64():
+            return function(*arguments)
+
+    mapped = jax.custom_batching.custom_vmap(wide)
+
+    @mapped.def_vmap
+    def over_replicas(axis_size: int, is_batched: Any, *arguments: Any) -> tuple[Any, Any]:
+        # A `vmap` comes back to what was traced here after float64 has been left, so it is entered again.
+        axes = jax.tree.map(lambda batched: 0 if batched else None, is_batched)
+        with float64():
+            found = jax.vmap(function, in_axes=axes, axis_size=axis_size)(*arguments)
+        return found, jax.tree.map(lambda leaf: True, found)
+
+    return mapped

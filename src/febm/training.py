@@ -1,14 +1,14 @@
 """One training loop for every learned model: compiled epochs, held-out score, plateau, early stop, rescue.
 
-An `Objective` says what is minimised and how a model is judged on held-out curves; the loop does the rest.
+An `Objective` says what is minimised and how a model is judged on held-out curves; the loop does the rest. Models of
+equal shapes can go through it side by side, in one compiled program, each with decisions of its own.
 """
 
 import abc
 import dataclasses
-import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -19,8 +19,10 @@ import optax
 import pandas as pd
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from febm.checkpoints import fingerprint, read_checkpoint, write_checkpoint
+from febm.checkpoints import fingerprint
+from febm.course import Course
 from febm.progress import Progress, Silent
+from febm.replicas import program_memory, side_by_side
 
 Model = TypeVar("Model", bound=eqx.Module)
 Information = dict[str, Float[Array, ""]]
@@ -126,124 +128,166 @@ class Trained(NamedTuple):
     history: pd.DataFrame
 
 
-@dataclasses.dataclass
-class Course:
-    """Where training stands between two epochs: all that a checkpoint has to hold."""
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """What is trained, on what and how.
 
-    state: TrainingState
-    best: TrainingState
-    plateaus: dict[str, Any]
-    best_score: float
-    history: list[dict[str, Any]]
-    best_epoch: int = 0
-    slowdown: float = 1.0
-    rescues: int = 0
+    Attributes
+    ----------
+    objective, model, data, held_out
+        What is minimised, the model before training, the curves that teach it, and those that judge it.
+    groups
+        The groups of parameters, by the names that the objective gives them.
+    settings
+        Of the loop.
+    key
+        The randomness of batches, losses and scores.
+    progress
+        Who is told of every epoch.
+    watch
+        Further numbers of a model for the history.
+    checkpoint
+        Where training is saved after every epoch and taken up from, to the same end as if it had not stopped.
+    """
 
-    @property
-    def epoch(self) -> int:
-        """Epochs done."""
-        return len(self.history) - 1
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """The parts that are trees of arrays."""
-        return self.state, self.best, self.plateaus
-
-    def save(self, path: Path, mark: str) -> None:
-        """Write a checkpoint of the training that `mark` belongs to."""
-        numbers = {name: getattr(self, name) for name in NUMBERS}
-        write_checkpoint(path, self.arrays, numbers, mark)
-
-    def resume(self, path: Path, mark: str) -> "Course":
-        """The course as a checkpoint left it, or this one where there is none."""
-        found = read_checkpoint(path, self.arrays, mark)
-        return self if found is None else Course(*found[0], **found[1])
-
-
-NUMBERS = ("best_score", "history", "best_epoch", "slowdown", "rescues")
+    objective: Objective
+    model: Any
+    data: Batchable
+    held_out: Any
+    _: dataclasses.KW_ONLY
+    groups: dict[str, Group]
+    settings: Optimisation
+    key: PRNGKeyArray
+    progress: Progress = Silent()
+    watch: Callable[[Any], dict[str, float]] = lambda model: {}
+    checkpoint: Path | None = None
 
 
-def train(
-    objective: Objective,
-    model: Model,
-    data: Batchable,
-    held_out: Any,
-    *,
-    groups: dict[str, Group],
-    settings: Optimisation,
-    key: PRNGKeyArray,
-    progress: Progress = Silent(),
-    watch: Callable[[Model], dict[str, float]] = lambda model: {},
-    checkpoint: Path | None = None,
-) -> Trained:
-    """Train `model` and return the state with the best held-out score.
+def train(*what: Any, **how: Any) -> Trained:
+    """Train a model and return the state with the best held-out score; the arguments are those of `Training`.
 
     When an epoch leaves the rails (a value that is not finite, or the objective's own alarm), training goes back to the
-    best state with halved rates; after `settings.rescues` such returns it stops there. It does not raise. With a
-    `checkpoint` it is saved after every epoch and taken up from there, to the same end as if it had not stopped.
+    best state with halved rates; after `settings.rescues` such returns it stops there. It does not raise.
     """
-    names = tuple(sorted(groups.items()))
-    score_key, key = jax.random.split(key)
-    score_of = functools.partial(_score, objective, held_out=held_out, key=score_key)
-    course = _start(objective, model, names, settings, float(score_of(model)), watch(model))
-    mark = ""
-    if checkpoint is not None:
-        # The number of epochs may change: a training that is taken up may go on for longer.
-        mark = fingerprint(model, data, held_out, key, repr((names, dataclasses.replace(settings, epochs=0))))
-        course = course.resume(checkpoint, mark)
-    start = time.perf_counter() - course.history[-1].get("seconds", 0.0)
-    with progress.task(settings.epochs) as report:
-        for done in course.history[1:]:
+    return train_together([Training(*what, **how)])[0]
+
+
+def train_together(trainings: Sequence[Training]) -> list[Trained]:
+    """Train models that are `alike` side by side: each has the end, and the checkpoint, that it would have alone.
+
+    The progress of the first is told of every epoch, by the row of one that is still running.
+    """
+    progress, epochs = trainings[0].progress, trainings[0].settings.epochs
+    runs = [Run(training) for training in trainings]
+    scores = side_by_side(_score, [run.judged(run.training.model) for run in runs])
+    for run, score in zip(runs, jax.device_get(scores), strict=True):
+        run.start(float(score))
+    with progress.task(epochs) as report:
+        for done in runs[0].course.history[1:]:
             report(done)
-        while course.epoch < settings.epochs and not _finished(course, settings):
-            epoch = course.epoch + 1
-            rates = {
-                name: jnp.asarray(group.rate * course.slowdown * course.plateaus[name].scale)
-                for name, group in groups.items()
-            }
-            epoch_key = jax.random.fold_in(key, epoch)
-            proposal, found = run_epoch(objective, names, settings.step, course.state, rates, data, epoch_key)
-            information = {name: float(value) for name, value in found.items()}
-            score = float(score_of(proposal.average))
-            reason = _trouble(information, score) or objective.alarm(information)
-            row: dict[str, Any] = {"epoch": epoch, "score": score, **information, **watch(proposal.average)}
-            row |= {f"rate_{name}": float(rate) for name, rate in rates.items()}
-            row |= {"seconds": time.perf_counter() - start, "event": reason}
-            course.history.append(row)
-            report(row)
-            if reason is not None:
-                course.rescues, course.slowdown, course.state = course.rescues + 1, course.slowdown / 2, course.best
-                progress.message(f"Epoch {epoch}: {reason}; back to epoch {course.best_epoch} with half the rate.")
-            else:
-                course.state = proposal
-                if score > course.best_score:
-                    course.best, course.best_score, course.best_epoch = proposal, score, epoch
-                course.plateaus = _watch_plateaus(names, settings.plateau, course.plateaus, jnp.asarray(-score))
-            if checkpoint is not None:
-                course.save(checkpoint, mark)
-    last = course.epoch
-    stopped = f"stopped after {last} of {settings.epochs} epochs" if last < settings.epochs else f"ran {last} epochs"
-    kept = f"kept epoch {course.best_epoch}, held-out score {course.best_score:.4g}"
-    progress.message(f"Training {stopped} and {kept}.")
-    return Trained(course.best.average, pd.DataFrame(course.history))
+        while running := [run for run in runs if not run.finished]:
+            # A copy works in vain where one has stopped: that costs less than to compile for a smaller number.
+            group = running + running[:1] * (len(runs) - len(running))
+            ended = side_by_side(run_epoch, [run.next_epoch() for run in group])
+            proposals, information = zip(*ended, strict=True)
+            scores = side_by_side(
+                _score, [run.judged(state.average) for run, state in zip(group, proposals, strict=True)]
+            )
+            found = zip(running, proposals, *jax.device_get((scores, information)), strict=False)
+            for run, proposal, score, seen in found:
+                run.take(proposal, float(score), {name: float(value) for name, value in seen.items()})
+            report(running[0].course.history[-1])
+    for run in runs:
+        progress.message(run.summary)
+    return [Trained(run.course.best.average, pd.DataFrame(run.course.history)) for run in runs]
 
 
-def _start(
-    objective: Objective, model: Model, groups: Groups, settings: Optimisation, score: float, seen: dict[str, float]
-) -> Course:
-    """Before the first epoch."""
-    state = start_state(objective, model, groups, settings.step)
-    plateaus = {name: _plateau(group, settings.plateau).init({}) for name, group in groups}
-    score = score if math.isfinite(score) else -math.inf
-    return Course(state, state, plateaus, score, [{"epoch": 0, "score": score, **seen}])
+def memory_needed(trainings: Sequence[Training]) -> int:
+    """Bytes that training these side by side takes at its largest, as the compiler says."""
+    runs = [Run(training) for training in trainings]
+    for run in runs:
+        run.start()
+    epoch = program_memory(run_epoch, [run.next_epoch() for run in runs])
+    return max(epoch, program_memory(_score, [run.judged(run.training.model) for run in runs]))
 
 
-def _finished(course: Course, settings: Optimisation) -> bool:
-    """Whether the held-out score has stopped rising, or training has left the rails too often."""
-    if course.rescues > settings.rescues:
-        return True
-    in_order = course.epoch == 0 or course.history[-1]["event"] is None
-    return in_order and course.epoch - course.best_epoch >= settings.patience
+class Run:
+    """One training under way: what its next epoch is given, and what is decided after it."""
+
+    course: Course
+
+    def __init__(self, training: Training) -> None:
+        self.training = training
+        self.groups: Groups = tuple(sorted(training.groups.items()))
+        self.score_key, self.key = jax.random.split(training.key)
+
+    def start(self, score: float = -math.inf) -> None:
+        """Begin with a model of this held-out score, or where the checkpoint was left."""
+        training, settings = self.training, self.training.settings
+        state = start_state(training.objective, training.model, self.groups, settings.step)
+        plateaus = {name: _plateau(group, settings.plateau).init({}) for name, group in self.groups}
+        score = score if math.isfinite(score) else -math.inf
+        row = {"epoch": 0, "score": score, **training.watch(training.model)}
+        self.course = Course(state, state, plateaus, score, [row])
+        if training.checkpoint is not None:
+            # The number of epochs may change: a training that is taken up may go on for longer.
+            how = repr((self.groups, dataclasses.replace(settings, epochs=0)))
+            self.mark = fingerprint(training.model, training.data, training.held_out, self.key, how)
+            self.course = self.course.resume(training.checkpoint, self.mark)
+        self.began = time.perf_counter() - self.course.history[-1].get("seconds", 0.0)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done, the score has stopped rising, or training has left the rails too often."""
+        course, settings = self.course, self.training.settings
+        if course.epoch >= settings.epochs or course.rescues > settings.rescues:
+            return True
+        in_order = course.epoch == 0 or course.history[-1]["event"] is None
+        return in_order and course.epoch - course.best_epoch >= settings.patience
+
+    @property
+    def rates(self) -> dict[str, Float[Array, ""]]:
+        """The rate of each group in the next epoch."""
+        slowdown, plateaus = self.course.slowdown, self.course.plateaus
+        return {name: jnp.asarray(group.rate * slowdown * plateaus[name].scale) for name, group in self.groups}
+
+    def next_epoch(self) -> tuple[Any, ...]:
+        """The arguments of `run_epoch`."""
+        training, course = self.training, self.course
+        key = jax.random.fold_in(self.key, course.epoch + 1)
+        return training.objective, self.groups, training.settings.step, course.state, self.rates, training.data, key
+
+    def judged(self, model: Any) -> tuple[Any, ...]:
+        """The arguments of the held-out score of a model."""
+        return self.training.objective, model, self.training.held_out, self.score_key
+
+    def take(self, proposal: TrainingState, score: float, information: dict[str, float]) -> None:
+        """Go on from what an epoch has made of the state, or back to the best one."""
+        training, course, epoch = self.training, self.course, self.course.epoch + 1
+        reason = _trouble(information, score) or training.objective.alarm(information)
+        row: dict[str, Any] = {"epoch": epoch, "score": score, **information, **training.watch(proposal.average)}
+        row |= {f"rate_{name}": float(rate) for name, rate in self.rates.items()}
+        row |= {"seconds": time.perf_counter() - self.began, "event": reason}
+        course.history.append(row)
+        if reason is not None:
+            course.rescues, course.slowdown, course.state = course.rescues + 1, course.slowdown / 2, course.best
+            training.progress.message(f"Epoch {epoch}: {reason}; back to epoch {course.best_epoch} with half the rate.")
+        else:
+            course.state = proposal
+            if score > course.best_score:
+                course.best, course.best_score, course.best_epoch = proposal, score, epoch
+            plateau = training.settings.plateau
+            course.plateaus = _watch_plateaus(self.groups, plateau, course.plateaus, jnp.asarray(-score))
+        if training.checkpoint is not None:
+            course.save(training.checkpoint, self.mark)
+
+    @property
+    def summary(self) -> str:
+        """How training ended."""
+        last, epochs = self.course.epoch, self.training.settings.epochs
+        stopped = f"stopped after {last} of {epochs} epochs" if last < epochs else f"ran {last} epochs"
+        kept = f"kept epoch {self.course.best_epoch}, held-out score {self.course.best_score:.4g}"
+        return f"Training {stopped} and {kept}."
 
 
 def start_state(objective: Objective, model: Model, groups: Groups, settings: Step) -> TrainingState:
@@ -295,7 +339,7 @@ def run_epoch(
 
 
 @eqx.filter_jit
-def _score(objective: Objective, model: Any, *, held_out: Any, key: PRNGKeyArray) -> Float[Array, ""]:
+def _score(objective: Objective, model: Any, held_out: Any, key: PRNGKeyArray) -> Float[Array, ""]:
     return objective.score(model, held_out, key)
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Bool, Float
 
-from febm.precision import float64
+from febm.precision import in_float64
 
 LOG_2PI = 1.8378770664093453
 
@@ -59,37 +59,37 @@ def _double_precision(
     return _forward(features, residual, size, noise_variance)[0]
 
 
+@in_float64
 def _forward(
     features: Array, residual: Array, size: Array, noise_variance: Array
 ) -> tuple[Array, tuple[Array, Array, Solved]]:
-    with float64():
-        wide = [jnp.asarray(part).astype(jnp.float64) for part in (features, residual, size, noise_variance)]
-        if features.ndim == 2:
-            solved = _solve(*wide)
-        else:
-            each = jax.vmap(_solve, in_axes=(0, 0, 0, None))
-            solved = each(wide[0], wide[1][:, None], wide[2][:, None], wide[3])
-        found = solved.log_density.reshape(-1).astype(residual.dtype)
+    wide = [jnp.asarray(part).astype(jnp.float64) for part in (features, residual, size, noise_variance)]
+    if features.ndim == 2:
+        solved = _solve(*wide)
+    else:
+        each = jax.vmap(_solve, in_axes=(0, 0, 0, None))
+        solved = each(wide[0], wide[1][:, None], wide[2][:, None], wide[3])
+    found = solved.log_density.reshape(-1).astype(residual.dtype)
     return found, (features, noise_variance, solved)
 
 
+@in_float64
 def _backward(kept: tuple[Array, Array, Solved], cotangent: Array) -> tuple[Array, Array, None, Array]:
     """∂Φ = Σ_i c_i (C⁻¹y_i y_iᵀC⁻¹ − C⁻¹)Φ, ∂y_i = −c_i C⁻¹y_i and ∂σ² = ½ Σ_i c_i (‖C⁻¹y_i‖² − tr C⁻¹)."""
     features, noise_variance, solved = kept
-    with float64():
-        weights = cotangent.astype(jnp.float64).reshape(solved.log_density.shape)
-        weighted = weights[..., None] * solved.whitened
-        pulled = solved.whitened @ features.astype(jnp.float64)
-        by_features = jnp.swapaxes(weighted, -1, -2) @ pulled
-        by_features = by_features - jnp.sum(weights, axis=-1)[..., None, None] * solved.gain
-        by_noise = 0.5 * (jnp.sum(weighted * solved.whitened) - jnp.sum(weights * solved.trace))
-        by_residual = -weighted.reshape(cotangent.size, -1)
-        return (
-            by_features.astype(features.dtype),
-            by_residual.astype(cotangent.dtype),
-            None,
-            by_noise.astype(noise_variance.dtype),
-        )
+    weights = cotangent.astype(jnp.float64).reshape(solved.log_density.shape)
+    weighted = weights[..., None] * solved.whitened
+    pulled = solved.whitened @ features.astype(jnp.float64)
+    by_features = jnp.swapaxes(weighted, -1, -2) @ pulled
+    by_features = by_features - jnp.sum(weights, axis=-1)[..., None, None] * solved.gain
+    by_noise = 0.5 * (jnp.sum(weighted * solved.whitened) - jnp.sum(weights * solved.trace))
+    by_residual = -weighted.reshape(cotangent.size, -1)
+    return (
+        by_features.astype(features.dtype),
+        by_residual.astype(cotangent.dtype),
+        None,
+        by_noise.astype(noise_variance.dtype),
+    )
 
 
 _double_precision.defvjp(_forward, _backward)

@@ -12,6 +12,7 @@ from jaxtyping import Float, PRNGKeyArray
 from febm.basis import Basis
 from febm.checks import whole_number
 from febm.curves import Curves
+from febm.fitting import Fitting, steps
 from febm.inference import Effort, LatentPosterior, Method, PriorDraws, draw_prior, infer, settle
 from febm.langevin import Chain
 from febm.latent import LatentModel
@@ -39,8 +40,8 @@ class BasisProcess(ScaledProcess):
     history_: pd.DataFrame
 
     @abc.abstractmethod
-    def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
-        """The basis and the latent model of scaled curves, and how training went."""
+    def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted | Fitting[Fitted]:
+        """The basis and the latent model of scaled curves, and how training went, at once or by a generator."""
 
     def sample(self, n: int, at: Any = None, *, noise: bool = False, random_state: RandomState = None) -> Curves:
         """Draw `n` new functions at the points `at` (by default those of the training curves).
@@ -100,8 +101,8 @@ class BasisProcess(ScaledProcess):
     def _space(self) -> FunctionSpace:
         return FunctionSpace(self.model_, self.basis_, self.scaling_, self.domain_)
 
-    def _learn(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> None:
-        self.basis_, self.model_, self.history_ = self._fit_latent(curves, key, progress)
+    def _learn(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitting[None]:
+        self.basis_, self.model_, self.history_ = yield from steps(self._fit_latent(curves, key, progress))
 
     def _draw_latents(self, n: int, key: PRNGKeyArray) -> PriorDraws:
         return draw_prior(self.model_.prior, n, steps=PRIOR_STEPS, key=key)

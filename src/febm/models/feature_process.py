@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from febm.basis.learned import FeatureMap, FeatureNetwork, Learned
 from febm.curves import Curves
+from febm.fitting import Fitting
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.basis_process import BasisProcess
@@ -25,7 +26,7 @@ from febm.models.settings import as_checkpoint
 from febm.networks import LinearGenerator
 from febm.priors import GaussianPrior
 from febm.progress import Progress
-from febm.training import FROZEN, Group, Information, Objective, Optimisation, train
+from febm.training import FROZEN, Group, Information, Objective, Optimisation, Training
 from febm.woodbury import log_densities
 
 # Distinct points up to this many times a curve's are evaluated once for a whole batch.
@@ -89,7 +90,7 @@ class LearnedFeatureProcess(BasisProcess):
     def _start(self, curves: Curves, key: PRNGKeyArray) -> FeatureMap:
         """The feature map before training."""
 
-    def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
+    def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitting[Fitted]:
         name = type(self).__name__
         if not 0 < self.validation < 1:
             raise ValueError(f"{name}: validation is {self.validation}; give a share between 0 and 1, such as 0.2.")
@@ -97,7 +98,7 @@ class LearnedFeatureProcess(BasisProcess):
         split_key, start_key, train_key = jax.random.split(key, 3)
         located = locate(curves)
         held_out, *_ = held_out_parts(len(curves), self.validation, split_key)
-        trained = train(
+        trained = yield Training(
             MarginalLikelihood(),
             FeatureProcess(self._start(curves, start_key), Gaussian(START_NOISE), self.training.smallest_noise),
             located[np.flatnonzero(~held_out)],

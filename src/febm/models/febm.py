@@ -17,6 +17,7 @@ from febm.basis import Basis, Empirical, KarhunenLoeve
 from febm.checks import whole_number
 from febm.contrastive import Contrastive
 from febm.curves import Curves
+from febm.fitting import Fitting
 from febm.inference import METHODS, Effort, LatentPosterior, Method, PriorDraws, draw_prior, infer
 from febm.langevin import Chain
 from febm.latent import LatentModel
@@ -187,7 +188,7 @@ class FEBM(BasisProcess):
         chain = self.langevin.prior
         return chain if self.training_ == "langevin" and not chain.metropolis else None
 
-    def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
+    def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted | Fitting[Fitted]:
         plan, self.training_ = self._plan()
         recipe = fit_by_importance if self.training_ == "importance" else fit_by_chains
         return recipe(plan, curves, key, progress)

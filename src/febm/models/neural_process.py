@@ -15,6 +15,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from febm.checks import share, whole_number
 from febm.curves import Curves
+from febm.fitting import Fitting
 from febm.inference import LatentPosterior
 from febm.models.decoder_space import DecoderSpace
 from febm.models.functions import LatentFunctionPosterior
@@ -26,7 +27,7 @@ from febm.neural_process_training import BOUNDS, Bound, ContextBound
 from febm.progress import Progress
 from febm.randomness import RandomState, as_key
 from febm.scaling import Scaling
-from febm.training import Group, Optimisation, train
+from febm.training import Group, Optimisation, Training
 
 FEWEST_CURVES = 5
 # Few curves are shown so often in an epoch, each time with other points and contexts, that it has about so many.
@@ -223,7 +224,7 @@ class NeuralProcess(ScaledProcess):
         proposals = max(self.proposals, 2 * draws)
         return infer(self.network_, as_pairs(scaled), method=self.inference, draws=draws, proposals=proposals, key=key)
 
-    def _learn(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> None:
+    def _learn(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitting[None]:
         if len(curves) < FEWEST_CURVES:
             raise ValueError(
                 f"NeuralProcess.fit: {len(curves)} curves are too few to learn a distribution from; "
@@ -234,7 +235,7 @@ class NeuralProcess(ScaledProcess):
         order = jax.random.permutation(split_key, len(curves))
         held_out = max(1, round(self.validation * len(curves)))
         pairs = as_pairs(curves)
-        trained = train(
+        trained = yield Training(
             ContextBound(self.bound, float(self.empty), self.samples, self.points),
             network,
             pairs[jnp.tile(order[held_out:], self._repeats(len(curves) - held_out))],

@@ -28,6 +28,7 @@ from febm.basis.enriched import Enriched, Remainder, lowest_orders
 from febm.conjugate import Mixture, Projection
 from febm.contrastive import Contrastive
 from febm.curves import Curves
+from febm.fitting import Fitting
 from febm.gaps import hide_middles
 from febm.inference import log_normaliser
 from febm.latent import LatentModel
@@ -44,7 +45,7 @@ from febm.networks import (
 from febm.observations import observe, project
 from febm.priors import Energy, EnergyPrior, GaussianPrior, Prior, Reference, TiltedPrior
 from febm.progress import Progress
-from febm.training import train
+from febm.training import Training
 
 # Folds of cross-validation by number of curves: few curves make a single held-out part too noisy to choose by.
 MANY_CURVES = 1000
@@ -171,7 +172,7 @@ def fold_basis(
     return Folded(fitted, folds, splits)
 
 
-def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
+def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitting[Fitted]:
     """The paper's loss with chains for posterior and prior."""
     basis_key, split_key, model_key, train_key, constant_key = jax.random.split(key, 5)
     linked = curves.replace(y=plan.likelihood.link(curves.y))
@@ -185,7 +186,7 @@ def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progr
         precondition=plan.langevin.precondition,
         penalty=plan.langevin.penalty,
     )
-    trained = train(
+    trained = yield Training(
         objective,
         model,
         observed[np.flatnonzero(~held_out)],

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from febm.curves import Curves, as_curves
+from febm.fitting import Fitting, fit_alone, steps
 from febm.models.base import Process, points_of
 from febm.progress import Progress, as_progress
 from febm.randomness import RandomState, as_key
@@ -31,10 +32,14 @@ class ScaledProcess(Process):
 
     def fit(self, curves: Any, y: None = None) -> Self:
         """Learn the distribution of `curves`; a 2-D array is read as one curve a row on a common grid."""
+        return fit_alone(self._fitting(curves))
+
+    def _fitting(self, curves: Any) -> Fitting[Self]:
+        """`fit` as a generator, which can wait for its trainings."""
         curves = as_curves(curves, f"{type(self).__name__}.fit: curves")
         scaling = self._scaling(curves).fit(curves)
         fit_key, posterior_key = jax.random.split(as_key(self.random_state))
-        self._learn(scaling.apply(curves), fit_key, as_progress(self.progress))
+        yield from steps(self._learn(scaling.apply(curves), fit_key, as_progress(self.progress)))
         self.scaling_ = scaling
         self.posterior_key_ = posterior_key
         self.domain_ = np.stack(curves.domain)
@@ -42,8 +47,8 @@ class ScaledProcess(Process):
         return self
 
     @abc.abstractmethod
-    def _learn(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> None:
-        """Learn from scaled curves and set the fitted attributes of the model."""
+    def _learn(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitting[None] | None:
+        """Learn from scaled curves and set the fitted attributes of the model, at once or as a generator."""
 
     def _scaling(self, curves: Curves) -> Scaling:
         """The scaling, checked, before it is fitted to the curves."""
