@@ -1,0 +1,215 @@
+"""What is chosen by held-out curves: remainder, roughness, and the mixture; and how gaps are judged."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import febm
+from febm import gaps
+from febm.base_measure import BaseSearch, Tail, choose_bases, choose_tail
+from febm.basis import Empirical
+from febm.basis.enriched import Enriched, Remainder, lowest_orders
+from febm.conjugate import Mixture
+from febm.gaps import hide_middles
+from febm.models.recipes import fold_basis
+from febm.observations import observe
+
+X = np.linspace(0, 1, 40)
+
+
+def curves(count=150, seed=0, *, detail=0.0, spread=0.0, noise=0.1):
+    """Two waves, with a short-ranged process beside them, and curves of different roughness, where asked for."""
+    rng = np.random.default_rng(seed)
+    waves = rng.normal(size=(count, 2)) @ np.stack([np.sin(2 * np.pi * X), np.cos(3 * X)])
+    covariance = np.exp(-np.abs(X[:, None] - X) / 0.1) + 1e-9 * np.eye(len(X))
+    rough = np.exp(spread * rng.normal(size=(count, 1)))
+    process = detail * rng.normal(size=(count, len(X))) @ np.linalg.cholesky(covariance).T
+    return febm.Curves.from_grid(X, waves + rough * (process + noise * rng.normal(size=(count, len(X)))))
+
+
+def chosen_tail(data):
+    cosines = lowest_orders(30, 1)
+    core, folds, _ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0), cosines)
+    return choose_tail(folds, BaseSearch((2, 3, 5, 8, core.rank), cosines=cosines, roughness=True))
+
+
+class TestTail:
+    def test_white_noise_around_waves_needs_nothing_more(self):
+        tail = chosen_tail(curves())
+        assert tail.is_plain
+        assert tail.rank in (2, 3)
+        assert np.sqrt(tail.noise_variance) == pytest.approx(0.1, rel=0.1)
+
+    def test_short_ranged_detail_becomes_a_remainder(self):
+        tail = chosen_tail(curves(detail=0.3, noise=0.03))
+        assert tail.remainder is not None
+        assert tail.remainder.size == pytest.approx(0.3, rel=0.3)
+        assert 0.03 < tail.remainder.length < 0.3
+
+    def test_curves_of_different_roughness_are_found_out(self):
+        tail = chosen_tail(curves(spread=0.6))
+        assert 0.4 < tail.roughness < 1.0
+
+    def test_the_variance_of_remainder_and_noise_is_taken_off_the_functions_of_the_basis(self):
+        """Along an eigenfunction the model has the variance that the curves have there, not more."""
+        data = curves(detail=0.3, noise=0.1)
+        core = Empirical().fit(data, key=jax.random.key(0))
+        cosines = lowest_orders(30, 1)
+        unweighted = Enriched(core, np.ones(core.rank), Remainder.white(cosines), 1)
+        tail = Tail(core.rank, 0.01, Remainder(cosines, 0.3, 0.1, 0.5), 0.3)
+        weights = tail.weights(febm.observations.project(observe(unweighted, data)))
+        features = unweighted.features(X[:, None])[:, 0] * weights
+        covariance = features @ features.T + 0.01 * np.eye(len(X))
+        functions = core.features(X[:, None])[:, 0, :3]
+        squares = np.sum(functions**2, axis=0)
+        np.testing.assert_allclose(np.diag(functions.T @ covariance @ functions) / squares**2, 1.0, rtol=0.02)
+
+
+def test_a_mixture_of_many_components_comes_with_one_of_two():
+    """Curves in eight well separated groups: the mixture finds them, and a tilt may start from two components too."""
+    rng = np.random.default_rng(5)
+    centres = 6 * rng.normal(size=(8, 2))
+    scores = centres[rng.integers(8, size=400)] + 0.2 * rng.normal(size=(400, 2))
+    data = febm.Curves.from_grid(X, scores @ np.stack([np.sin(2 * np.pi * X), X]) + 0.05 * rng.normal(size=(400, 40)))
+    _, folds, _ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0))
+    found = choose_bases(folds, BaseSearch((2, 3), components=(1, 2, 8)))
+    assert [choice.components for choice in found] == [8, 2]
+
+
+@pytest.fixture(scope="module")
+def observed():
+    data = curves(30, detail=0.2)
+    basis = Enriched(
+        Empirical(rank=3).fit(data, key=jax.random.key(0)),
+        np.ones(3),
+        Remainder(lowest_orders(20, 1), 0.2, 0.1, 0.5),
+        1,
+    )
+    return observe(basis, data), basis
+
+
+class TestGaps:
+    def test_middles_are_hidden_and_ends_are_seen(self, observed):
+        hidden = hide_middles(observed[0])
+        assert [int(gap.context.size[0]) for gap in hidden] == [10, 20, 30]
+        assert [gap.residual.shape[1] for gap in hidden] == [30, 20, 10]
+
+    def test_density_of_hidden_values_is_that_of_the_conditional_gaussian(self, observed):
+        values, basis = observed
+        gap = hide_middles(values)[1]
+        features = basis.features(X[:, None])[:, 0]
+        covariance = features @ features.T + 0.01 * np.eye(len(X))
+        seen = (np.arange(40) < 10) | (np.arange(40) >= 30)
+        residual = (values.values - values.mean)[:, :40, 0]
+        gain = np.linalg.solve(covariance[np.ix_(seen, seen)], covariance[np.ix_(seen, ~seen)])
+        mean = residual[:, seen] @ gain
+        variance = np.diag(covariance[np.ix_(~seen, ~seen)] - covariance[np.ix_(~seen, seen)] @ gain)
+        expected = np.sum(norm(mean, np.sqrt(variance)).logpdf(residual[:, ~seen]), axis=1)
+        found = gaps.log_density(gap, 0.01, Mixture.standard_normal(2))
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+    def test_rough_curves_are_given_wider_densities(self, observed):
+        """A curve three times as far from the rest of itself is better told by a model that knows roughness."""
+        gap = hide_middles(observed[0])[2]
+        wild = gap._replace(
+            residual=3 * gap.residual,
+            context=gap.context._replace(moment=3 * gap.context.moment, square=9 * gap.context.square),
+        )
+        plain = gaps.log_density(wild, 0.01, Mixture.standard_normal(2))
+        rough = gaps.log_density(wild, 0.01, Mixture.standard_normal(2, 0.5))
+        assert np.mean(rough > plain) > 0.8
+
+    def test_curves_with_points_of_their_own_have_no_common_middle(self, observed):
+        _, basis = observed
+        rng = np.random.default_rng(0)
+        data = febm.Curves.from_arrays([rng.uniform(size=(9, 1)) for _ in range(30)], [np.zeros((9, 1))] * 30)
+        assert hide_middles(observe(basis, data)) == ()
+
+
+class TestRemainder:
+    def test_its_correlation_is_close_to_that_of_the_matern_kernel_inside_the_box(self):
+        """ν = 1/2 is the exponential kernel; the ends of the box, where the variance is larger, are excepted."""
+        remainder = Remainder(lowest_orders(400, 1), 1.3, 0.1, 0.5)
+        inside = np.linspace(0.4, 0.6, 15)[:, None]
+        features = remainder.cosines(inside) * remainder.weights
+        covariance = features @ features.T
+        expected = np.exp(-np.abs(inside - inside.T) / 0.1)
+        np.testing.assert_allclose(covariance / covariance[7, 7], expected, atol=0.03)
+        assert np.mean(np.square(remainder.cosines(X[:, None]) * remainder.weights).sum(axis=1)) == pytest.approx(
+            1.69, rel=0.1
+        )
+
+    def test_lowest_frequencies_come_first_in_two_dimensions(self):
+        assert lowest_orders(4, 2).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+    def test_white_has_weight_one_everywhere(self):
+        np.testing.assert_allclose(Remainder.white(lowest_orders(7, 2)).weights, 1.0)
+
+    def test_each_output_has_its_own(self):
+        rng = np.random.default_rng(0)
+        data = febm.Curves.from_grid(X, rng.normal(size=(20, 40, 2)))
+        core = Empirical(rank=2).fit(data, key=jax.random.key(0))
+        basis = Enriched(core, np.ones(2), Remainder(lowest_orders(3, 1), 1.0, 0.2, 1.0), 2)
+        features = basis.features(X[:5, None])
+        assert features.shape == (5, 2, 8)
+        assert basis.rank == 8
+        np.testing.assert_array_equal(features[:, 0, 3::2], 0.0)
+        np.testing.assert_array_equal(features[:, 1, 2::2], 0.0)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """F-EBM of curves with detail and different roughness."""
+    quick = febm.tilting.TiltTraining(steps=100, width=16)
+    effort = febm.inference.Effort(draws=400, chains=2, warmup=200, particles=256)
+    return febm.FEBM(random_state=0, progress=False, tilt=quick, effort=effort).fit(curves(spread=0.5, detail=0.2))
+
+
+class TestRoughModel:
+    def test_it_has_a_remainder_and_roughness(self, model):
+        assert isinstance(model.basis_, Enriched)
+        assert isinstance(model.model_.generator, febm.networks.RoughGenerator)
+
+    def test_smooth_and_rough_curves_get_intervals_of_their_own_width(self, model):
+        data = curves(40, seed=9, spread=0.8, detail=0.2)
+        context = febm.Curves.from_grid(X[::2], data.y.reshape(40, 40)[:, ::2])
+        low, high = model.condition(context).interval(X[1::2], 0.9, noise=True)
+        width = np.mean(high - low, axis=(1, 2))
+        scatter = np.std(np.diff(data.y.reshape(40, 40), axis=1), axis=1)
+        assert np.corrcoef(np.log(width), np.log(scatter))[0, 1] > 0.7
+
+    def test_samples_are_as_rough_as_the_curves(self, model):
+        """Spread of the log of the mean square increment over 300 samples: within a third of that of 300 curves."""
+
+        def spread(y):
+            return np.std(np.log(np.mean(np.diff(y, axis=1) ** 2, axis=1)))
+
+        sampled = model.sample(300, X, noise=True, random_state=1).y.reshape(300, 40)
+        assert spread(sampled) == pytest.approx(
+            spread(curves(300, 3, spread=0.5, detail=0.2).y.reshape(300, 40)), rel=0.33
+        )
+
+    @pytest.mark.parametrize("method", ["smc", pytest.param("nuts", marks=pytest.mark.slow), "mala", "langevin"])
+    def test_chains_agree_with_the_closed_form(self, model, method):
+        """Means of 400 draws at 20 points, in units of the posterior's spread."""
+        context = febm.Curves.from_grid(X[::2], curves(3, seed=4, spread=0.5, detail=0.2).y.reshape(3, 40)[:, ::2])
+        exact = model.condition(context, random_state=0)
+        original = model.inference
+        try:
+            model.inference = method
+            found = model.condition(context, random_state=0)
+            low, high = exact.interval(X[1::2], 0.68)
+            error = (found.mean(X[1::2]) - exact.mean(X[1::2])) / (high - low)
+            assert np.sqrt(np.mean(error**2)) < 0.2
+            if method == "smc":
+                np.testing.assert_allclose(found.log_evidence, exact.log_evidence, atol=1.5)
+        finally:
+            model.inference = original
+
+    def test_saved_model_is_the_same_model(self, model, tmp_path):
+        model.save(tmp_path / "rough.febm")
+        again = febm.load(tmp_path / "rough.febm")
+        np.testing.assert_allclose(
+            again.sample(3, X, random_state=2).y, model.sample(3, X, random_state=2).y, rtol=1e-6, atol=1e-9
+        )
