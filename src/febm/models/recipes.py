@@ -12,6 +12,7 @@ from jaxtyping import PRNGKeyArray
 
 from febm import tilting
 from febm.base_measure import (
+    NEGLIGIBLE_SHARE,
     BaseChoice,
     BaseSearch,
     Fold,
@@ -134,7 +135,9 @@ def _chosen_basis(core: Basis, curves: Curves, tail: Tail) -> Basis:
     white = None if tail.remainder is None else Remainder.white(tail.remainder.orders)
     unweighted = Enriched(core, np.ones(core.rank), white, curves.d_y)
     weights = tail.weights(project(observe(unweighted, curves)), curves.d_y)[: core.rank]
-    return Enriched(core, weights[: np.flatnonzero(weights)[-1] + 1], tail.remainder, curves.d_y)
+    # Up to the last function that is used all are, if only a little: a basis has no functions of no size.
+    weights = np.maximum(weights[: np.flatnonzero(weights)[-1] + 1], np.sqrt(NEGLIGIBLE_SHARE))
+    return Enriched(core, weights, tail.remainder, curves.d_y)
 
 
 class Folded(NamedTuple):

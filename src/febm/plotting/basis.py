@@ -17,7 +17,6 @@ from febm.plotting.images import grid_shape, plot_images
 from febm.plotting.style import (
     MODEL,
     OBSERVED,
-    SERIES,
     TRUTH,
     axes_or_current,
     legend_above_data,
@@ -29,12 +28,13 @@ from febm.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MOST_FUNCTIONS = 6  # that are told apart as lines
 LINE_POINTS = 201  # where a function of one input is evaluated
 IMAGE_SIDE = 32  # and one of two inputs, in each direction
 
 
 def plot_basis(
-    model: Any, *, at: Any = None, functions: int = len(SERIES), output: int = 0, axes: Axes | None = None
+    model: Any, *, at: Any = None, functions: int = MOST_FUNCTIONS, output: int = 0, axes: Axes | None = None
 ) -> Axes:
     """Draw the mean function, and the mean with one standard deviation of each leading basis function added.
 
@@ -57,9 +57,9 @@ def plot_basis(
     basis = _basis_of(model, "plot_basis")
     functions = whole_number("plot_basis: functions", functions)
     points = _points(model, at)
-    if points.shape[1] == 1 and functions > len(SERIES):
+    if points.shape[1] == 1 and functions > MOST_FUNCTIONS:
         raise ValueError(
-            f"plot_basis: {functions} functions cannot be told apart in one picture; draw at most {len(SERIES)}."
+            f"plot_basis: {functions} functions cannot be told apart in one picture; draw at most {MOST_FUNCTIONS}."
         )
     values, order = _functions(model, basis, points, functions, output)
     shares = basis.spectrum / basis.spectrum.sum()
