@@ -285,15 +285,17 @@ def _downhill(
         return start._replace(noise_variance=noise, remainder=process, roughness=start.roughness and next(values))
 
     limits = np.array(bounds)
-    simplex = np.clip(begin + np.vstack([np.zeros(len(begin)), step * np.eye(len(begin))]), *limits.T)
+    centre = np.clip(begin, limits[:, 0], limits[:, 1])
+    steps = np.where(centre + step < limits[:, 1], step, -step)
+    simplex = np.clip(centre + np.vstack([0 * centre, np.diag(steps)]), limits[:, 0], limits[:, 1])
     found = scipy.optimize.minimize(
         lambda numbers: -float(np.mean(score(tail(numbers)))),
-        begin,
+        centre,
         method="Nelder-Mead",
         bounds=limits,
         options={
             "initial_simplex": simplex,
-            "maxfev": EVALUATIONS * len(begin),
+            "maxfev": EVALUATIONS * len(centre),
             "fatol": 0.01,
             "xatol": 0.03,
         },

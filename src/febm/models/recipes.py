@@ -59,7 +59,7 @@ ENVELOPE = 3.0
 SMALLEST_NOISE = 1e-3
 # Cosines of a remainder; more gain little on curves of 200 points. And so many numbers in all curves' ΦᵀΦ.
 MOST_COSINES = 128
-LARGEST_GRAMS = 1 << 25
+LARGEST_GRAMS = 1 << 23
 
 
 class Fitted(NamedTuple):
