@@ -1,8 +1,6 @@
 """The command: which grid its options ask for, what it prints and writes, and how it ends."""
 
-import sys
 import time
-import types
 
 import numpy as np
 import pandas as pd
@@ -13,7 +11,6 @@ from typer.testing import CliRunner
 import febm.benchmark.command
 import febm.benchmark.grid
 from febm.benchmark import Cluster, Here, Processes, published
-from febm.benchmark.command import REPORT
 from febm.benchmark.folder import read_rows
 from febm.benchmark.grid import GridResult
 from febm.benchmark.summary import summarise_results
@@ -29,7 +26,7 @@ def call(*arguments):
 @pytest.fixture
 def no_report(monkeypatch):
     """No report, whether or not there is one to be written."""
-    monkeypatch.setattr(febm.benchmark.command, "_write_report", lambda out, results: None)
+    monkeypatch.setattr(febm.benchmark.command, "write_report", lambda out, results: None)
 
 
 @pytest.fixture
@@ -178,9 +175,7 @@ def test_the_report_is_written_from_all_results_and_named(tmp_path, monkeypatch)
         return out / "index.html"
 
     monkeypatch.setattr(febm.benchmark.grid, "run_task", rows_of)
-    report = types.ModuleType(REPORT)
-    report.write_report = write_report
-    monkeypatch.setitem(sys.modules, REPORT, report)
+    monkeypatch.setattr(febm.benchmark.command, "write_report", write_report)
     found = call(*QUICK, "--out", tmp_path)
     assert found.exit_code == 0, found.output
     assert str(tmp_path / "index.html") in found.output

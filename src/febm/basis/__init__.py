@@ -2,8 +2,9 @@
 
 from febm.basis.base import Basis
 from febm.basis.empirical import Empirical
+from febm.basis.enriched import Enriched, Remainder
 from febm.basis.fourier import RandomFourier
 from febm.basis.karhunen_loeve import KarhunenLoeve
 from febm.basis.sums import SumBasis
 
-__all__ = ["Basis", "Empirical", "KarhunenLoeve", "RandomFourier", "SumBasis"]
+__all__ = ["Basis", "Empirical", "Enriched", "KarhunenLoeve", "RandomFourier", "Remainder", "SumBasis"]

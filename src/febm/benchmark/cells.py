@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from febm.benchmark.experiments import DATASETS, MODELS
 from febm.benchmark.jobs import SPLITS
 from febm.benchmark.published import published
-from febm.models.settings import PAPER_CURVES
 
 MISSING = "–"
-# The order of rows; variants of one model follow in the order of the paper.
-MODELS = ("FEBM", "FPCA", "GaussianProcess", "NeuralProcess", "PiVAE", "EBP", "VIP")
-DATASETS = (*PAPER_CURVES, "gp", "fashion_mnist")
 # The nine ways to hide a part of a curve, in the paper's order, and what their columns are called.
 CELLS = tuple((kind, str(p)) for kind, p in SPLITS)
 CELL_NAMES = tuple(f"{kind} {p}" for kind, p in CELLS)

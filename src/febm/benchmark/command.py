@@ -1,7 +1,6 @@
 """What `febm benchmark` does with its options: choose the jobs and the engine, run, report, and say what was found."""
 
 import dataclasses
-import importlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,10 +14,10 @@ from febm.benchmark.experiments import TABLES
 from febm.benchmark.folder import RunFolder
 from febm.benchmark.grid import GridResult, last_line, plan, run_grid
 from febm.benchmark.jobs import Job
+from febm.benchmark.report import write_report
 from febm.benchmark.summary import summarise_results
 from febm.checks import count
 
-REPORT = "febm.benchmark.report"
 # What runs where nothing else is said: everything, or what takes some minutes on two cores.
 DEFAULT_SEEDS, QUICK_SEEDS = 5, 1
 QUICK_TABLES, QUICK_DATASETS, QUICK_MODELS = ("power", "prediction", "calibration"), ("quadratic",), ("FEBM", "FPCA")
@@ -91,7 +90,7 @@ def run_command(options: Options) -> None:
     except (ImportError, ConnectionError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
-    page = _write_report(options.out, found.results)
+    page = write_report(options.out, found.results) if len(found.results) else None
     if not options.quiet:
         _print_found(found, options.out, page)
     if found.failed:
@@ -102,16 +101,6 @@ def run_command(options: Options) -> None:
 def listed_words(given: Iterable[str]) -> list[str]:
     """The words of an option that is repeated, holds commas, or both."""
     return [word.strip() for value in given for word in value.split(",") if word.strip()]
-
-
-def _write_report(out: Path, results: pd.DataFrame) -> Path | None:
-    try:
-        report = importlib.import_module(REPORT)
-    except ModuleNotFoundError as error:
-        if error.name != REPORT:
-            raise
-        return None
-    return report.write_report(out, results) if len(results) else None
 
 
 def _print_found(found: GridResult, out: Path, page: Path | None) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from febm.benchmark.cells import DATASETS, MODELS, in_order
+from febm.benchmark.cells import in_order
+from febm.benchmark.experiments import DATASETS, MODELS
 from febm.benchmark.shelf import SHOWN, Fitted
 from febm.checks import count
 from febm.curves import Curves

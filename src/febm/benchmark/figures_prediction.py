@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from febm.benchmark.cells import MODELS, over_seeds, tidy_results
+from febm.benchmark.cells import over_seeds, tidy_results
+from febm.benchmark.experiments import MODELS
 from febm.benchmark.figures import Drawn, drop_legend, panel_of, reach
 from febm.benchmark.shelf import Fitted, short_name
 from febm.curves import Curves

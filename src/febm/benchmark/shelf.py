@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from febm import datasets, storage
-from febm.benchmark.cells import DATASETS, MODELS, in_order
+from febm.benchmark.cells import in_order
+from febm.benchmark.experiments import DATASETS, MODELS
 from febm.benchmark.published import published
 from febm.curves import Curves
 from febm.models.base import Process

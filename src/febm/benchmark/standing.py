@@ -15,7 +15,6 @@ import pandas as pd
 from febm.benchmark.cells import (
     CELLS,
     MISSING,
-    MODELS,
     figure,
     fixed,
     in_order,
@@ -23,6 +22,7 @@ from febm.benchmark.cells import (
     published_figure,
     tidy_results,
 )
+from febm.benchmark.experiments import MODELS
 from febm.benchmark.formats import GROUP
 from febm.benchmark.jobs import KERNELS
 from febm.benchmark.tables import KERNEL_NAMES, Sheet

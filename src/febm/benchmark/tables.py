@@ -14,7 +14,6 @@ from febm.benchmark.cells import (
     CELL_NAMES,
     CELLS,
     MISSING,
-    MODELS,
     Scores,
     figure,
     fixed,
@@ -24,6 +23,7 @@ from febm.benchmark.cells import (
     seeds_in_words,
     tidy_results,
 )
+from febm.benchmark.experiments import MODELS
 from febm.benchmark.formats import GROUP, bold
 from febm.benchmark.jobs import KERNELS, SIZES
 from febm.reporting.findings import COVERAGE_GOOD
