@@ -327,7 +327,7 @@ def test_text_of_users_is_escaped(tmp_path):
 def test_failed_writing_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     path = tmp_path / "page.html"
     path.write_text("old")
-    monkeypatch.setattr("febm.reporting.page.os.replace", _refuse)
+    monkeypatch.setattr("febm.files.os.replace", _refuse)
     with pytest.raises(OSError, match="disk"):
         build.write(path, "new")
     assert path.read_text() == "old"

@@ -6,8 +6,6 @@ the tree. It is written beside its place and moved there, so that a kill leaves 
 
 import hashlib
 import json
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from febm.errors import FormatError
+from febm.files import whole_file
 
 FORMAT = 1
 
@@ -38,14 +37,9 @@ def fingerprint(*parts: PyTree) -> str:
 
 def write_checkpoint(path: Path, arrays: PyTree, numbers: dict[str, Any], mark: str) -> None:
     """Write the state of a training whose fingerprint is `mark`."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(json.dumps({"febm_checkpoint": FORMAT, "mark": mark, **numbers}).encode() + b"\n")
-            eqx.tree_serialise_leaves(file, arrays)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        file.write(json.dumps({"febm_checkpoint": FORMAT, "mark": mark, **numbers}).encode() + b"\n")
+        eqx.tree_serialise_leaves(file, arrays)
 
 
 def read_checkpoint(path: Path, like: PyTree, mark: str) -> tuple[PyTree, dict[str, Any]] | None:

@@ -50,10 +50,6 @@ class Projection(NamedTuple):
             self.gram[designs], design.reshape(-1), self.moment[curves], self.square[curves], self.size[curves]
         )
 
-    def truncate(self, rank: int) -> "Projection":
-        """The statistics on the first `rank` basis functions."""
-        return self._replace(gram=self.gram[:, :rank, :rank], moment=self.moment[:, :rank])
-
     def weigh(self, weights: Float[ndarray, " rank"]) -> "Projection":
         """The statistics on basis functions multiplied by `weights`; those of weight zero are left out."""
         kept = np.flatnonzero(weights)

@@ -111,22 +111,19 @@ class RoughGenerator(Generator):
     ----------
     leading : l.
     rank : number of coefficients.
-    tail : how many coefficients follow the leading ones; the others are zero. None: all of them.
     """
 
     leading: int = eqx.field(static=True)
     latent_dim: int = eqx.field(static=True)
     rank: int = eqx.field(static=True)
 
-    def __init__(self, leading: int, rank: int, *, tail: int | None = None) -> None:
+    def __init__(self, leading: int, rank: int) -> None:
         self.leading, self.rank = _sizes("RoughGenerator", leading, rank)
-        self.latent_dim = self.leading + 1 + (rank - leading if tail is None else tail)
-        _sizes("RoughGenerator", self.latent_dim - 1, rank)
+        self.latent_dim = self.rank + 1
 
     def __call__(self, z: Float[Array, " latent"]) -> Float[Array, " rank"]:
         """The coefficients of one latent."""
-        leading, tail = z[: self.leading], z[self.leading + 1 :]
-        return _pad(jnp.concatenate([leading, jnp.exp(self.log_roughness(z)) * tail]), self.rank)
+        return jnp.concatenate([z[: self.leading], jnp.exp(self.log_roughness(z)) * z[self.leading + 1 :]])
 
     def log_roughness(self, z: Float[Array, " latent"]) -> Float[Array, ""]:
         """The logarithm t of the roughness of one latent."""

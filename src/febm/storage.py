@@ -4,14 +4,12 @@ Reading a file runs no code that the file names. Classes are looked up by name i
 equinox.nn only, and are rebuilt field by field without calling their constructors.
 """
 
-import contextlib
 import dataclasses
 import importlib
 import inspect
 import json
 import math
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,6 +23,7 @@ from safetensors.numpy import save as safetensors_bytes
 
 from febm._version import __version__
 from febm.errors import FormatError
+from febm.files import whole_file
 from febm.precision import float64
 from febm.storage_tables import TABLE_KINDS, table_from_tree, table_to_tree
 
@@ -61,16 +60,8 @@ def save(value: object, path: str | os.PathLike[str]) -> None:
             "save: the parts of the model that are not arrays take more than 100 MB, which one file "
             "cannot hold; keep long lists as arrays."
         )
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(contents)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+    with whole_file(target) as file:
+        file.write(contents)
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -1,14 +1,13 @@
 """The folder of a run: a file of rows for each job, written whole or not at all, and what it says is already there."""
 
-import contextlib
 import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
 from febm.benchmark.jobs import COLUMNS, Job
+from febm.files import whole_file
 
 TYPES = {"seed": "int64", "n": "int64", "value": "float64"}
 
@@ -99,16 +98,8 @@ def read_rows(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 def write_whole(path: Path, contents: bytes) -> None:
     """Write a file that appears with all its contents or not at all."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(contents)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+    with whole_file(path) as file:
+        file.write(contents)
 
 
 def _together(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:

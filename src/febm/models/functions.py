@@ -76,8 +76,7 @@ class FunctionSpace(NamedTuple):
             return np.pad(latents, ((0, 0), (0, generator.rank - generator.latent_dim)))
         if isinstance(generator, RoughGenerator):
             leading, roughness, tail = np.split(latents, [generator.leading, generator.leading + 1], axis=1)
-            unused = np.zeros((len(latents), generator.rank + 1 - generator.latent_dim))
-            return np.concatenate([leading, np.exp(roughness) * tail, unused, roughness], axis=1)
+            return np.concatenate([leading, np.exp(roughness) * tail, roughness], axis=1)
         return np.asarray(_generate(generator, jnp.asarray(latents, jnp.float32)), dtype=float)
 
     def at(self, points: Float[ndarray, "points inputs"]) -> "EvaluatedSpace":

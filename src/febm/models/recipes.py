@@ -104,7 +104,7 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     leading = _fit_leading(plan, choice, projection)
     generator: Generator = LinearGenerator(projection.rank, basis.rank)
     if leading.roughness is not None:
-        generator = RoughGenerator(choice.leading, basis.rank, tail=projection.rank - choice.leading)
+        generator = RoughGenerator(choice.leading, basis.rank)
     prior: Prior = as_prior(leading, generator.latent_dim) if plan.has_mixture else GaussianPrior(generator.latent_dim)
     history = pd.DataFrame([{"epoch": 0, "score": 0.0, "noise": float(np.sqrt(tail.noise_variance))}])
     if trial is not None:

@@ -7,8 +7,6 @@ import contextlib
 import dataclasses
 import importlib.metadata
 import io
-import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import pandas as pd
 
 from febm._version import __version__
+from febm.files import whole_file
 from febm.reporting.findings import Finding, failure
 from febm.reporting.words import in_a_sentence
 
@@ -229,16 +228,5 @@ def render(title: str, lead: str, sections: Sequence[Section], *, wide: bool = F
 
 def write(path: Path, content: str | bytes) -> None:
     """Write the file whole or not at all: a reader never sees half of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
-        # mkstemp makes files that only their owner can read; a report is as public as other new files.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with whole_file(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
