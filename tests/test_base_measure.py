@@ -7,13 +7,15 @@ from scipy.stats import norm
 
 import febm
 from febm import gaps
-from febm.base_measure import BaseSearch, Tail, choose_bases, choose_tail
+from febm.base_measure import STARTS, BaseChoice, BaseSearch, choose_bases, fit_base
 from febm.basis import Empirical
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
 from febm.conjugate import Mixture
 from febm.gaps import hide_middles
+from febm.mixture import Shrinkage
 from febm.models.recipes import fold_basis
-from febm.observations import observe
+from febm.observations import observe, project
+from febm.tails import Tail, TailSearch, choose_tail
 
 X = np.linspace(0, 1, 40)
 
@@ -31,7 +33,7 @@ def curves(count=150, seed=0, *, detail=0.0, spread=0.0, noise=0.1):
 def chosen_tail(data):
     cosines = lowest_orders(30, 1)
     core, folds, _ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0), cosines)
-    return choose_tail(folds, BaseSearch((2, 3, 5, 8, core.rank), cosines=cosines, roughness=True))
+    return choose_tail(folds, TailSearch((2, 3, 5, 8, core.rank), cosines=cosines, roughness=True))
 
 
 class TestTail:
@@ -58,7 +60,7 @@ class TestTail:
         cosines = lowest_orders(30, 1)
         unweighted = Enriched(core, np.ones(core.rank), Remainder.white(cosines), 1)
         tail = Tail(core.rank, 0.01, Remainder(cosines, 0.3, 0.1, 0.5), 0.3)
-        weights = tail.weights(febm.observations.project(observe(unweighted, data)))
+        weights = tail.weights(project(observe(unweighted, data)))
         features = unweighted.features(X[:, None])[:, 0] * weights
         covariance = features @ features.T + 0.01 * np.eye(len(X))
         functions = core.features(X[:, None])[:, 0, :3]
@@ -73,8 +75,41 @@ def test_a_mixture_of_many_components_comes_with_one_of_two():
     scores = centres[rng.integers(8, size=400)] + 0.2 * rng.normal(size=(400, 2))
     data = febm.Curves.from_grid(X, scores @ np.stack([np.sin(2 * np.pi * X), X]) + 0.05 * rng.normal(size=(400, 40)))
     _, folds, _ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0))
-    found = choose_bases(folds, BaseSearch((2, 3), components=(1, 2, 8)))
+    found = choose_bases(folds, BaseSearch(TailSearch((2, 3)), components=(1, 2, 8)))
     assert [choice.components for choice in found] == [8, 2]
+
+
+class TestMixture:
+    def test_a_mean_of_mixtures_has_the_mean_of_their_densities(self):
+        rng = np.random.default_rng(0)
+        parts = [
+            Mixture(np.log([0.3, 0.7]), rng.normal(size=(2, 1)), np.full((2, 1, 1), scale)) for scale in (0.5, 2.0)
+        ]
+
+        def density(mixture, z):
+            components = norm(mixture.means[:, 0], mixture.factors[:, 0, 0]).pdf(z[:, None])
+            return components @ np.exp(mixture.log_weights)
+
+        z = np.linspace(-4, 4, 9)
+        np.testing.assert_allclose(density(Mixture.mean(parts), z), np.mean([density(m, z) for m in parts], axis=0))
+
+    def test_many_components_are_fitted_several_times(self):
+        projection = project(observe(Empirical(rank=3).fit(data := curves(), key=jax.random.key(0)), data))
+        tail = Tail(3, 0.01)
+        few, many = (fit_base(projection, BaseChoice(tail, 2, number, Shrinkage())) for number in (2, 4))
+        assert (len(few.means), len(many.means)) == (2, 4 * STARTS)
+        wide = fit_base(projection, BaseChoice(tail, 2, 2, Shrinkage(), spread=1.3))
+        np.testing.assert_allclose(wide.factors, 1.3 * few.factors)
+
+    def test_components_are_widened_where_intervals_in_gaps_hold_too_little(self):
+        """Eight functions of equal size learned from 25 curves: what is expected in gaps is too sure."""
+        rng = np.random.default_rng(3)
+        functions = np.cos(np.pi * np.arange(8)[:, None] * X)
+        data = febm.Curves.from_grid(X, rng.normal(size=(25, 8)) @ functions + 0.1 * rng.normal(size=(25, 40)))
+        cosines = lowest_orders(2, 1)
+        _, folds, _ = fold_basis(Empirical(rank=8), data, 0.2, None, jax.random.key(0), cosines)
+        (choice, *_) = choose_bases(folds, BaseSearch(TailSearch((8,)), leading=(8,), components=(1,)))
+        assert choice.spread > 1.0
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +141,17 @@ class TestGaps:
         mean = residual[:, seen] @ gain
         variance = np.diag(covariance[np.ix_(~seen, ~seen)] - covariance[np.ix_(~seen, seen)] @ gain)
         expected = np.sum(norm(mean, np.sqrt(variance)).logpdf(residual[:, ~seen]), axis=1)
-        found = gaps.log_density(gap, 0.01, Mixture.standard_normal(2))
-        np.testing.assert_allclose(found, expected, rtol=1e-8)
+        found = gaps.fill(gap, 0.01, Mixture.standard_normal(2))
+        np.testing.assert_allclose(found.log_density, expected, rtol=1e-8)
+        errors = residual[:, ~seen] - mean
+        assert found.squared_error == pytest.approx(np.mean(errors**2))
+        assert found.coverage(0.5) == pytest.approx(np.mean(np.abs(errors) <= norm.ppf(0.75) * np.sqrt(variance)))
+        likelihood = norm(0, np.sqrt(np.mean(errors**2))).logpdf(errors).sum(axis=1).mean()
+        other = gap._replace(residual=2 * gap.residual)
+        gain = gaps.error_likelihood(gap, 0.01, Mixture.standard_normal(2)) - likelihood
+        errors = 2 * residual[:, ~seen] - mean
+        likelihood = norm(0, np.sqrt(np.mean(errors**2))).logpdf(errors).sum(axis=1).mean()
+        assert gaps.error_likelihood(other, 0.01, Mixture.standard_normal(2)) - likelihood == pytest.approx(gain)
 
     def test_rough_curves_are_given_wider_densities(self, observed):
         """A curve three times as far from the rest of itself is better told by a model that knows roughness."""
@@ -116,8 +160,8 @@ class TestGaps:
             residual=3 * gap.residual,
             context=gap.context._replace(moment=3 * gap.context.moment, square=9 * gap.context.square),
         )
-        plain = gaps.log_density(wild, 0.01, Mixture.standard_normal(2))
-        rough = gaps.log_density(wild, 0.01, Mixture.standard_normal(2, 0.5))
+        plain = gaps.fill(wild, 0.01, Mixture.standard_normal(2)).log_density
+        rough = gaps.fill(wild, 0.01, Mixture.standard_normal(2, 0.5)).log_density
         assert np.mean(rough > plain) > 0.8
 
     def test_curves_with_points_of_their_own_have_no_common_middle(self, observed):

@@ -11,7 +11,7 @@ for every t at once; t itself is integrated by quadrature at nodes of each curve
 curves that share their points share every factorisation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -97,6 +97,20 @@ class Mixture(NamedTuple):
         """One standard normal component, with t ~ N(0, roughness²)."""
         rough = Roughness(np.zeros(1), np.full(1, roughness)) if roughness else None
         return Mixture(np.zeros(1), np.zeros((1, leading)), np.eye(leading)[None], rough)
+
+    @staticmethod
+    def mean(mixtures: Sequence["Mixture"]) -> "Mixture":
+        """The mean of their densities: a mixture of all components."""
+        parts = [mixture.roughness for mixture in mixtures if mixture.roughness is not None]
+        rough = Roughness(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
+        log_weights, means, factors = (
+            np.concatenate(arrays) for arrays in zip(*(m[:3] for m in mixtures), strict=True)
+        )
+        return Mixture(log_weights - np.log(len(mixtures)), means, factors, rough)
+
+    def widen(self, spread: float) -> "Mixture":
+        """With the standard deviations of its components multiplied by `spread`."""
+        return self._replace(factors=spread * self.factors)
 
     @property
     def leading(self) -> int:

@@ -1,4 +1,4 @@
-"""How well a linear model fills gaps: the density of each hidden value given the rest of its curve.
+"""How well a linear model fills gaps: each hidden value given the rest of its curve.
 
 The evidence of a whole curve is mostly about its finest detail, where neighbouring values tell each other; what is said
 about a long gap hardly counts in it. Models that are to complete curves are judged by this as well.
@@ -58,26 +58,61 @@ def hide_middles(observed: Observations) -> tuple[Gap, ...]:
     return tuple(gaps)
 
 
-def log_density(gap: Gap, noise_variance: float, mixture: Mixture) -> Float[ndarray, " curves"]:
-    """The sum of the log-densities of a curve's hidden values, each on its own.
+class Filled(NamedTuple):
+    """What a model says of hidden values: a mixture of Gaussians for each, on its own."""
 
-    The roughness of a curve is taken at its posterior mean in every component.
-    """
+    log_shares: Float[ndarray, "components curves 1"]
+    means: Float[ndarray, "components curves values"]
+    variances: Float[ndarray, "components curves values"]
+    residual: Float[ndarray, "curves values"]  # zero where nothing is hidden
+    hidden: Bool[ndarray, "curves values"]
+
+    @property
+    def log_density(self) -> Float[ndarray, " curves"]:
+        """The sum of the log-densities of a curve's hidden values."""
+        squares = np.square(self.residual - self.means) / self.variances
+        parts = self.log_shares - 0.5 * (squares + np.log(self.variances) + LOG_2PI)
+        return np.sum(np.where(self.hidden, scipy.special.logsumexp(parts, axis=0), 0.0), axis=1)
+
+    @property
+    def squared_error(self) -> float:
+        """The mean square of the hidden values about what is expected of them."""
+        expected = np.sum(np.exp(self.log_shares) * self.means, axis=0)
+        return float(np.mean(np.square(self.residual - expected)[self.hidden]))
+
+    def coverage(self, level: float) -> float:
+        """The share of the hidden values inside the central intervals that should hold `level` of them."""
+        below = scipy.special.ndtr((self.residual - self.means) / np.sqrt(self.variances))
+        ranks = np.sum(np.exp(self.log_shares) * below, axis=0)
+        return float(np.mean(np.abs(ranks - 0.5)[self.hidden] <= level / 2))
+
+
+def fill(gap: Gap, noise_variance: float, mixture: Mixture) -> Filled:
+    """Predict the hidden values. The roughness of a curve is taken at its posterior mean in every component."""
     leading, tail = gap.features[:, : mixture.leading], gap.features[:, mixture.leading :]
     observed = conjugate.information(gap.context, noise_variance, mixture.leading)
     posterior = conjugate.condition(mixture, observed)
     log_shares = posterior.component_log_weights
-    parts = []
+    means, variances = [], []
     for k in range(len(mixture.means)):
         share = np.exp(posterior.log_weights[:, k] - log_shares[:, k, None])
         rough = np.exp(2 * np.sum(share * posterior.nodes, axis=1))
         at_nodes, _ = posterior.given(k)
         scores = np.einsum("cs,csl->cl", share, at_nodes)
-        mean = scores @ leading.T + conjugate.tail_mean(observed, scores) @ tail.T
-        variance = _variances(posterior, observed, k, leading, tail, rough) + rough[:, None] * noise_variance
-        squares = np.square(np.where(gap.hidden, gap.residual, 0.0) - mean)
-        parts.append(log_shares[:, k, None] - 0.5 * (squares / variance + np.log(variance) + LOG_2PI))
-    return np.sum(np.where(gap.hidden, scipy.special.logsumexp(parts, axis=0), 0.0), axis=1)
+        means.append(scores @ leading.T + conjugate.tail_mean(observed, scores) @ tail.T)
+        functions = _variances(posterior, observed, k, leading, tail, rough)
+        variances.append(functions + rough[:, None] * noise_variance)
+    residual = np.where(gap.hidden, gap.residual, 0.0)
+    return Filled(log_shares.T[:, :, None], np.stack(means), np.stack(variances), residual, gap.hidden)
+
+
+def error_likelihood(gap: Gap, noise_variance: float, mixture: Mixture) -> float:
+    """The log-likelihood per curve, but for a constant, of errors that all have one variance.
+
+    Where densities are asked, a few wild curves decide; here an error counts for what it is.
+    """
+    filled = fill(gap, noise_variance, mixture)
+    return -0.5 * float(np.mean(np.sum(filled.hidden, axis=1))) * float(np.log(filled.squared_error))
 
 
 def _variances(

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, PRNGKeyArray
 
-from febm.base_measure import BaseSearch, choose_base, ladder
 from febm.basis import Empirical
 from febm.curves import Curves
 from febm.inference import Effort
@@ -28,6 +27,7 @@ from febm.priors import GaussianPrior
 from febm.progress import Progress
 from febm.randomness import RandomState
 from febm.scaling import Scaling
+from febm.tails import TailSearch, choose_tail, ladder, tail_evidence
 
 
 class FPCA(BasisProcess):
@@ -119,10 +119,10 @@ class FPCA(BasisProcess):
     def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
         basis, folds, _ = fold_basis(Empirical(rank=self.rank), curves, self.validation, None, key)
         ranks = ladder(basis.rank) if self.rank is None else (basis.rank,)
-        choice = choose_base(folds, BaseSearch(ranks, components=()))
-        noise = float(np.sqrt(choice.noise_variance))
-        model = LatentModel(
-            LinearGenerator(choice.rank, basis.rank), GaussianPrior(choice.rank), Gaussian().with_scale(noise)
-        )
-        history = pd.DataFrame([{"epoch": 0, "score": choice.evidence, "noise": noise}])
+        tail = choose_tail(folds, TailSearch(ranks))
+        noise = float(np.sqrt(tail.noise_variance))
+        generator, prior = LinearGenerator(tail.rank, basis.rank), GaussianPrior(tail.rank)
+        model = LatentModel(generator, prior, Gaussian().with_scale(noise))
+        evidence = float(np.mean(tail_evidence(folds, TailSearch(ranks), tail)))
+        history = pd.DataFrame([{"epoch": 0, "score": evidence, "noise": noise}])
         return Fitted(basis, model, history)

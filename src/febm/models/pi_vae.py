@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from febm.amortised import infer_encoded
-from febm.base_measure import BaseSearch, choose_base, ladder
 from febm.basis import Basis, Empirical
 from febm.checks import share, whole_number
 from febm.curves import Curves
@@ -29,6 +28,7 @@ from febm.priors import GaussianPrior
 from febm.progress import Progress
 from febm.randomness import RandomState
 from febm.scaling import Scaling
+from febm.tails import TailSearch, choose_tail, ladder
 from febm.training import Group, Optimisation, train
 from febm.variational import Autoencoder, EncodedCurves, Encoder, LowerBound
 
@@ -198,10 +198,10 @@ class PiVAE(BasisProcess):
         fold_key, model_key, train_key = jax.random.split(key, 3)
         specified = self.basis if isinstance(self.basis, Basis) else Empirical(rank=self.rank)
         basis, folds, (held_out, *_) = fold_basis(specified, curves, self.validation, None, fold_key)
-        choice = choose_base(folds, BaseSearch(self._ranks(basis.rank), components=()))
+        tail = choose_tail(folds, TailSearch(self._ranks(basis.rank)))
         observed = observe(basis, curves)
         floor = SMALLEST_NOISE * (float(np.nanstd(curves.y)) or 1.0)
-        model = self._start(choice.rank, basis.rank, max(np.sqrt(choice.noise_variance), floor), curves, model_key)
+        model = self._start(tail.rank, basis.rank, max(np.sqrt(tail.noise_variance), floor), curves, model_key)
         encoded = EncodedCurves(observed.single_precision(), model.encoder.codes(observed), np.full(len(curves), -1))
         judging, learning = np.flatnonzero(held_out), np.flatnonzero(~held_out)
         training = dataclasses.replace(encoded[learning], row=np.arange(len(learning)))

@@ -11,19 +11,7 @@ import pandas as pd
 from jaxtyping import PRNGKeyArray
 
 from febm import tilting
-from febm.base_measure import (
-    NEGLIGIBLE_SHARE,
-    BaseChoice,
-    BaseSearch,
-    Fold,
-    Tail,
-    as_prior,
-    choose_base,
-    choose_bases,
-    choose_noise,
-    fit_base,
-    ladder,
-)
+from febm.base_measure import BaseChoice, BaseSearch, as_prior, choose_base, choose_bases, fit_base
 from febm.basis import Basis
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
 from febm.conjugate import Mixture, Projection
@@ -46,6 +34,7 @@ from febm.networks import (
 from febm.observations import observe, project
 from febm.priors import Energy, EnergyPrior, GaussianPrior, Prior, Reference, TiltedPrior
 from febm.progress import Progress
+from febm.tails import NEGLIGIBLE_SHARE, TAIL_LEADING, Fold, Tail, TailSearch, choose_noise, ladder
 from febm.training import Training
 
 # Folds of cross-validation by number of curves: few curves make a single held-out part too noisy to choose by.
@@ -77,11 +66,8 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     assert isinstance(likelihood, Gaussian)
     cosines = _cosines(curves) if plan.enrich else None
     core, folds, splits = fold_basis(plan.basis, curves, plan.validation, plan.latent_dim, fold_key, cosines)
-    search = _search(plan, min(plan.latent_dim or core.rank, core.rank))
-    if cosines is not None:
-        rough = not likelihood.fixed
-        search = dataclasses.replace(search, cosines=cosines, outputs=curves.d_y, roughness=rough)
-    choices = choose_bases(folds, search)
+    largest = min(plan.latent_dim or core.rank, core.rank)
+    choices = choose_bases(folds, _search(plan, likelihood, largest, cosines, curves.d_y))
     tail = choices[0].tail
     basis = _chosen_basis(core, curves, tail)
     projection = project(observe(basis, curves), tail.rank if tail.is_plain else None)
@@ -260,15 +246,22 @@ def _mixture_base(plan: Plan, basis: Basis, curves: Curves, latent: int) -> Refe
     """A mixture on the scores that the linear model gives the curves."""
     projection = project(observe(basis, curves), latent)
     fold = Fold(projection, projection)
-    search = BaseSearch((latent,), leading=(TAME_ENERGY,), components=(plan.components or 4,))
+    search = BaseSearch(TailSearch((latent,)), leading=(TAME_ENERGY,), components=(plan.components or 4,))
     return as_prior(fit_base(projection, choose_base([fold], search)), latent)
 
 
-def _search(plan: Plan, largest: int) -> BaseSearch:
-    likelihood = plan.likelihood
-    return BaseSearch(
+def _search(plan: Plan, likelihood: Gaussian, largest: int, cosines: np.ndarray | None, outputs: int) -> BaseSearch:
+    tail = TailSearch(
         ranks=ladder(largest) if plan.choose_rank else (largest,),
-        noise_variance=float(likelihood.variance) if isinstance(likelihood, Gaussian) and likelihood.fixed else None,
+        noise_variance=float(likelihood.variance) if likelihood.fixed else None,
+        cosines=cosines,
+        outputs=outputs,
+        roughness=cosines is not None and not likelihood.fixed,
+    )
+    if plan.energy_dim:
+        tail = dataclasses.replace(tail, protected=max(plan.energy_dim, TAIL_LEADING))
+    return BaseSearch(
+        tail,
         leading=(plan.energy_dim,) if plan.energy_dim else BaseSearch.leading,
         components=() if not plan.has_mixture else (plan.components,) if plan.components else BaseSearch.components,
     )
