@@ -5,7 +5,7 @@
 Both expectations are means over exact draws: of the base posterior of each curve, and of a widened base measure.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -35,29 +35,61 @@ class ScoreDraws(eqx.Module):
         return ScoreDraws(self.draws[curves])
 
 
+class Proposals(NamedTuple):
+    """Draws of the base measure, half of them of one that is wider, in blocks; weighted they are draws of the base."""
+
+    draws: Float[Array, "blocks proposals leading"]
+    log_weights: Float[Array, "blocks proposals"]
+
+
+def propose(base: MixturePrior, key: PRNGKeyArray, blocks: int, size: int) -> Proposals:
+    """Draw `blocks` of proposals, `size` in each."""
+    return eqx.filter_jit(_propose)(base, jax.random.split(key, blocks), size)
+
+
+def _propose(base: MixturePrior, keys: PRNGKeyArray, size: int) -> Proposals:
+    wide = MixturePrior(base.log_weights, base.means, WIDENING * base.factors, base.dim)
+
+    def block(key: PRNGKeyArray) -> tuple[Array, Array]:
+        narrow_key, wide_key = jax.random.split(key)
+        draws = jnp.concatenate([base.sample(narrow_key, size // 2), wide.sample(wide_key, size // 2)])
+        log_base, log_wide = jax.vmap(base.log_density)(draws), jax.vmap(wide.log_density)(draws)
+        return draws, log_base - (jnp.logaddexp(log_base, log_wide) - jnp.log(2.0))
+
+    return Proposals(*jax.lax.map(block, keys))
+
+
+def log_normaliser(energy: Energy, proposals: Proposals) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """log E_{p₀} e^{−E} and the share of proposals that carry the weight (effective sample size)."""
+    log_weights = proposals.log_weights - jax.vmap(jax.vmap(energy))(proposals.draws)
+    total = jax.nn.logsumexp(log_weights)
+    effective = jnp.exp(2 * total - jax.nn.logsumexp(2 * log_weights)) / log_weights.size
+    return total - jnp.log(log_weights.size), effective
+
+
 class TiltLikelihood(Objective):
     """Maximise the gain in log-evidence of the tilted over the base measure, in nats per curve.
 
     Attributes
     ----------
-    base
-        The base measure of the leading coordinates.
-    proposals
-        Draws for the normalising constant in every step; the held-out score uses four times as many.
+    training
+        For the normalising constant: every step takes a block of them.
+    judging
+        For the held-out score: all of them, the same every time.
     """
 
-    base: MixturePrior
-    proposals: int = eqx.field(static=True, default=4096)
+    training: Proposals
+    judging: Proposals
 
     def loss(self, model: Energy, batch: ScoreDraws, key: PRNGKeyArray) -> tuple[Float[Array, ""], Information]:
         """The negative gain of a batch."""
-        log_normaliser, effective = self.log_normaliser(model, key, self.proposals)
-        return log_normaliser - jnp.mean(_log_mean_tilt(model, batch.draws)), {"effective": effective}
+        block = jax.random.randint(key, (1,), 0, len(self.training.draws))
+        constant, effective = log_normaliser(model, jax.tree.map(lambda array: array[block], self.training))
+        return constant - jnp.mean(_log_mean_tilt(model, batch.draws)), {"effective": effective}
 
     def score(self, model: Energy, held_out: ScoreDraws, key: PRNGKeyArray) -> Float[Array, ""]:
         """The gain on held-out curves."""
-        log_normaliser, _ = self.log_normaliser(model, key, 4 * self.proposals)
-        return jnp.mean(_log_mean_tilt(model, held_out.draws)) - log_normaliser
+        return jnp.mean(_log_mean_tilt(model, held_out.draws)) - log_normaliser(model, self.judging)[0]
 
     def groups(self, model: Energy) -> PyTree[str]:
         """One group: the energy."""
@@ -67,22 +99,6 @@ class TiltLikelihood(Objective):
         """Too few proposals carry the weight."""
         share = information["effective"]
         return f"only {share:.1%} of the proposals carry weight" if share < 0.01 else None
-
-    def log_normaliser(
-        self, energy: Energy, key: PRNGKeyArray, proposals: int
-    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """log E_{p₀} e^{−E} and the share of proposals that carry the weight (effective sample size)."""
-        narrow_key, wide_key = jax.random.split(key)
-        base = self.base
-        wide = MixturePrior(base.log_weights, base.means, WIDENING * base.factors, base.dim)
-        half = proposals // 2
-        draws = jnp.concatenate([base.sample(narrow_key, half), wide.sample(wide_key, half)])
-        log_base, log_wide = jax.vmap(base.log_density)(draws), jax.vmap(wide.log_density)(draws)
-        log_proposal = jnp.logaddexp(log_base, log_wide) - jnp.log(2.0)
-        log_weights = log_base - log_proposal - jax.vmap(energy)(draws)
-        total = jax.nn.logsumexp(log_weights)
-        effective = jnp.exp(2 * total - jax.nn.logsumexp(2 * log_weights)) / proposals
-        return total - jnp.log(proposals), effective
 
 
 def _log_mean_tilt(energy: Energy, draws: Float[Array, "curves draws leading"]) -> Float[Array, " curves"]:

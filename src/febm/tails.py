@@ -70,8 +70,8 @@ class Tail(NamedTuple):
     def weights(self, projection: Projection, outputs: int = 1) -> np.ndarray:
         """Of the functions of a projection, the last of which are a remainder's cosines, if any, for each output.
 
-        The variance that remainder and noise have along a function of the basis is taken off what the curves have
-        there: its eigenvalue was estimated from their sum.
+        The variance that remainder and noise have along a function of the basis, over curves of all roughness, is taken
+        off what the curves have there: its eigenvalue was estimated from their sum.
         """
         gram = np.average(projection.gram, axis=0, weights=np.bincount(projection.design))
         cosines = np.zeros(0) if self.remainder is None else np.repeat(self.remainder.weights, outputs)
@@ -80,7 +80,7 @@ class Tail(NamedTuple):
         if not self.is_plain:
             own = np.diagonal(gram)[: self.rank]
             others = gram[: self.rank, projection.rank - len(cosines) :]
-            share = (others**2 @ cosines**2 + self.noise_variance * own) / own**2
+            share = (others**2 @ cosines**2 + self.noise_variance * own) / own**2 * np.exp(2 * self.roughness**2)
             left = np.where(np.arange(self.rank) < self.protected, NEGLIGIBLE_SHARE, 0.0)
             weights[: self.rank] = np.sqrt(np.where(share < 1 - NEGLIGIBLE_SHARE, 1 - share, left))
         return weights
@@ -155,19 +155,19 @@ def tail_evidence(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> np.n
 
 
 def simplest(tried: Sequence[tuple[T, np.ndarray]], complexity: Callable[[T], int]) -> tuple[T, np.ndarray]:
-    """The simplest of those that are `as_good` as the best.
+    """The simplest choice whose score is within one standard error of the best, curve by curve.
 
     What a few components leave unsaid the tilt can say; components that held-out curves hardly ask for only stand
     in its way.
     """
-    close = [pair for pair, good in zip(tried, as_good([scores for _, scores in tried]), strict=True) if good]
+    best = max((scores for _, scores in tried), key=np.mean)
+
+    def within(scores: np.ndarray) -> bool:
+        loss = best - scores
+        return float(np.mean(loss)) <= float(np.std(loss)) / np.sqrt(len(loss))
+
+    close = [pair for pair in tried if within(pair[1])]
     return min(close, key=lambda pair: (complexity(pair[0]), -float(np.mean(pair[1]))))
-
-
-def as_good(scores: Sequence[np.ndarray]) -> list[bool]:
-    """Whether the mean score is within one standard error of the best, curve by curve."""
-    losses = [max(scores, key=np.mean) - score for score in scores]
-    return [float(np.mean(loss)) <= float(np.std(loss)) / np.sqrt(len(loss)) for loss in losses]
 
 
 def _plain(folds: Sequence[Fold], search: TailSearch) -> tuple[Tail, np.ndarray]:
@@ -201,7 +201,10 @@ def _enriched(
 
 
 def _refined(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> Tail:
-    """The tail nearby that is best by evidence and by its errors in gaps together."""
+    """The tail nearby that is best by evidence and by its errors in gaps together.
+
+    What curves differ by in roughness stays as it is: errors of the rough ones would decide about it.
+    """
 
     def both(tail: Tail) -> np.ndarray:
         mixture = Mixture.standard_normal(min(tail.rank, TAIL_LEADING), tail.roughness)
@@ -209,11 +212,16 @@ def _refined(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> Tail:
         likelihoods = [gaps.error_likelihood(gap, tail.noise_variance, mixture) for fold in hidden for gap in fold]
         return tail_evidence(folds, search, tail) + np.sum(likelihoods) / len(folds)
 
-    return _downhill(folds, search, tail, both, step=0.3)
+    return _downhill(folds, search, tail, both, step=0.3, roughness=False)
 
 
 def _downhill(
-    folds: Sequence[Fold], search: TailSearch, start: Tail, score: Callable[[Tail], np.ndarray], step: float
+    folds: Sequence[Fold],
+    search: TailSearch,
+    start: Tail,
+    score: Callable[[Tail], np.ndarray],
+    step: float,
+    roughness: bool = True,
 ) -> Tail:
     """The tail with the largest mean score, by a downhill simplex over the logarithms of its free numbers."""
     low, high = 0.5 * (np.log(NOISE_RANGE) + np.log(_mean_square(folds)))
@@ -224,7 +232,7 @@ def _downhill(
         numbers = start.remainder.size, start.remainder.length, start.remainder.smoothness
         begin += list(np.log(numbers))
         bounds += [(low, high), LIMITS["length"], LIMITS["smoothness"]]
-    if start.roughness:
+    if rough := start.roughness > 0 and roughness:
         begin += [np.log(start.roughness)]
         bounds += [LIMITS["roughness"]]
 
@@ -232,7 +240,9 @@ def _downhill(
         values = iter(np.exp(numbers).tolist())
         noise = start.noise_variance if search.noise_variance is not None else next(values) ** 2
         process = start.remainder and Remainder(start.remainder.orders, next(values), next(values), next(values))
-        return start._replace(noise_variance=noise, remainder=process, roughness=start.roughness and next(values))
+        return start._replace(
+            noise_variance=noise, remainder=process, roughness=next(values) if rough else start.roughness
+        )
 
     limits = np.array(bounds)
     centre = np.clip(begin, limits[:, 0], limits[:, 1])
