@@ -59,10 +59,12 @@ class TestTail:
         core = Empirical().fit(data, key=jax.random.key(0))
         cosines = lowest_orders(30, 1)
         unweighted = Enriched(core, np.ones(core.rank), Remainder.white(cosines), 1)
-        tail = Tail(core.rank, 0.01, Remainder(cosines, 0.3, 0.1, 0.5), 0.3)
+        rough = np.exp(2 * 0.3**2)  # the mean square of e^t
+        tail = Tail(core.rank, 0.01 / rough, Remainder(cosines, 0.3 / np.sqrt(rough), 0.1, 0.5), 0.3)
         weights = tail.weights(project(observe(unweighted, data)))
         features = unweighted.features(X[:, None])[:, 0] * weights
-        covariance = features @ features.T + 0.01 * np.eye(len(X))
+        own, cosine = features[:, : core.rank], features[:, core.rank :]
+        covariance = own @ own.T + rough * (cosine @ cosine.T) + 0.01 * np.eye(len(X))
         functions = core.features(X[:, None])[:, 0, :3]
         squares = np.sum(functions**2, axis=0)
         np.testing.assert_allclose(np.diag(functions.T @ covariance @ functions) / squares**2, 1.0, rtol=0.02)

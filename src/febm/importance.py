@@ -38,25 +38,22 @@ class ScoreDraws(eqx.Module):
 class Proposals(NamedTuple):
     """Draws of the base measure, half of them of one that is wider, in blocks; weighted they are draws of the base."""
 
-    draws: Float[Array, "blocks proposals leading"]
-    log_weights: Float[Array, "blocks proposals"]
+    draws: Float[Array, "*blocks proposals leading"]
+    log_weights: Float[Array, "*blocks proposals"]
 
 
+@eqx.filter_jit
 def propose(base: MixturePrior, key: PRNGKeyArray, blocks: int, size: int) -> Proposals:
     """Draw `blocks` of proposals, `size` in each."""
-    return eqx.filter_jit(_propose)(base, jax.random.split(key, blocks), size)
-
-
-def _propose(base: MixturePrior, keys: PRNGKeyArray, size: int) -> Proposals:
     wide = MixturePrior(base.log_weights, base.means, WIDENING * base.factors, base.dim)
 
-    def block(key: PRNGKeyArray) -> tuple[Array, Array]:
+    def block(key: PRNGKeyArray) -> Proposals:
         narrow_key, wide_key = jax.random.split(key)
-        draws = jnp.concatenate([base.sample(narrow_key, size // 2), wide.sample(wide_key, size // 2)])
+        draws = jnp.concatenate([base.sample(narrow_key, size // 2), wide.sample(wide_key, size - size // 2)])
         log_base, log_wide = jax.vmap(base.log_density)(draws), jax.vmap(wide.log_density)(draws)
-        return draws, log_base - (jnp.logaddexp(log_base, log_wide) - jnp.log(2.0))
+        return Proposals(draws, log_base - (jnp.logaddexp(log_base, log_wide) - jnp.log(2.0)))
 
-    return Proposals(*jax.lax.map(block, keys))
+    return jax.lax.map(block, jax.random.split(key, blocks))
 
 
 def log_normaliser(energy: Energy, proposals: Proposals) -> tuple[Float[Array, ""], Float[Array, ""]]:
