@@ -23,10 +23,6 @@ FEW_COMPONENTS = 2
 # Of more components there are several fits from starts of their own, and the base measure is their mean: where one
 # fit has overfitted another has not.
 STARTS, STARTS_TO_CHOOSE = 5, 2
-# Components may be made a little wider than they were found for intervals in gaps to hold what they promise: a
-# covariance learned from some tens of curves is too sure of what it has not seen. Much wider, and samples are told.
-SPREADS = (1.0, 1.1)
-LEVEL, TOLERANCE = 0.9, 0.03
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +42,7 @@ class BaseChoice(NamedTuple):
     leading: int
     components: int
     shrinkage: Shrinkage
-    spread: float = 1.0  # what the standard deviations of the components are multiplied by
-    evidence: float = float("nan")  # held-out nats per curve
+    evidence: float  # held-out nats per curve
 
     @property
     def rank(self) -> int:
@@ -71,16 +66,15 @@ def choose_bases(folds: Sequence[Fold], search: BaseSearch) -> list[BaseChoice]:
     evidence = float(np.mean(tail_evidence(folds, search.tail, tail)))
     folds = [fold.weigh(tail.weights(fold.fitted, search.tail.outputs)) for fold in folds]
     leading = list(dict.fromkeys(min(tail.rank, wanted) for wanted in search.leading))
-    choice = BaseChoice(tail, leading[0], 1, search.shrinkages[0], evidence=evidence)
+    choice = BaseChoice(tail, leading[0], 1, search.shrinkages[0], evidence)
     if not search.components:
         return [choice]
     tried = _mixtures(folds, choice, leading, _affordable(folds, search.components), search.shrinkages)
     best, _ = simplest(tried, lambda choice: choice.components)
     if best.components <= FEW_COMPONENTS:
-        return [_spread(folds, best)]
+        return [best]
     few = [pair for pair in tried if pair[0].components == FEW_COMPONENTS]
-    second = [choice for choice, _ in sorted(few, key=lambda pair: -np.mean(pair[1]))[:1]]
-    return [_spread(folds, choice) for choice in (best, *second)]
+    return [best, *(choice for choice, _ in sorted(few, key=lambda pair: -np.mean(pair[1]))[:1])]
 
 
 def fit_base(projection: Projection, choice: BaseChoice, starts: int = STARTS) -> Mixture:
@@ -92,7 +86,7 @@ def fit_base(projection: Projection, choice: BaseChoice, starts: int = STARTS) -
         )
         for start in range(starts if choice.components > FEW_COMPONENTS else 1)
     ]
-    return Mixture.mean(fits).widen(choice.spread)
+    return Mixture.mean(fits)
 
 
 def as_prior(mixture: Mixture, dim: int) -> MixturePrior:
@@ -110,19 +104,17 @@ class Judged(NamedTuple):
 
     evidence: np.ndarray  # of every curve
     scores: np.ndarray  # what is chosen by: with the densities of the values in gaps added to it
-    coverage: float  # of the values in gaps by their intervals
 
 
 def _judge(folds: Sequence[Fold], choice: BaseChoice) -> Judged:
-    evidence, scores, coverages = [], [], []
+    evidence, scores = [], []
     for fold in folds:
         mixture = fit_base(fold.fitted, choice, starts=STARTS_TO_CHOOSE)
         observed = conjugate.information(fold.held_out, choice.noise_variance, choice.leading)
         evidence.append(conjugate.condition(mixture, observed).log_evidence)
-        filled = [gaps.fill(gap, choice.noise_variance, mixture) for gap in fold.gaps]
-        scores.append(evidence[-1] + sum(gap.log_density for gap in filled))
-        coverages += [gap.coverage(LEVEL) for gap in filled]
-    return Judged(np.concatenate(evidence), np.concatenate(scores), float(np.mean(coverages)) if coverages else LEVEL)
+        filled = (gaps.fill(gap, choice.noise_variance, mixture).log_density for gap in fold.gaps)
+        scores.append(evidence[-1] + sum(filled))
+    return Judged(np.concatenate(evidence), np.concatenate(scores))
 
 
 def _mixtures(
@@ -148,17 +140,6 @@ def _mixtures(
     for number in components:
         score(best._replace(components=number))
     return [(choice._replace(evidence=float(np.mean(judged.evidence))), judged.scores) for choice, judged in tried]
-
-
-def _spread(folds: Sequence[Fold], choice: BaseChoice) -> BaseChoice:
-    """With components no wider than it takes for intervals in gaps to hold what they promise."""
-    if not all(fold.gaps for fold in folds):
-        return choice
-    for spread in SPREADS:
-        judged = _judge(folds, wide := choice._replace(spread=spread))
-        if judged.coverage > LEVEL - TOLERANCE:
-            break
-    return wide._replace(evidence=float(np.mean(judged.evidence)))
 
 
 def _affordable(folds: Sequence[Fold], components: tuple[int, ...]) -> list[int]:

@@ -108,10 +108,6 @@ class Mixture(NamedTuple):
         )
         return Mixture(log_weights - np.log(len(mixtures)), means, factors, rough)
 
-    def widen(self, spread: float) -> "Mixture":
-        """With the standard deviations of its components multiplied by `spread`."""
-        return self._replace(factors=spread * self.factors)
-
     @property
     def leading(self) -> int:
         """Number of coordinates the mixture is on, t not counted."""

@@ -80,12 +80,6 @@ class Filled(NamedTuple):
         expected = np.sum(np.exp(self.log_shares) * self.means, axis=0)
         return float(np.mean(np.square(self.residual - expected)[self.hidden]))
 
-    def coverage(self, level: float) -> float:
-        """The share of the hidden values inside the central intervals that should hold `level` of them."""
-        below = scipy.special.ndtr((self.residual - self.means) / np.sqrt(self.variances))
-        ranks = np.sum(np.exp(self.log_shares) * below, axis=0)
-        return float(np.mean(np.abs(ranks - 0.5)[self.hidden] <= level / 2))
-
 
 def fill(gap: Gap, noise_variance: float, mixture: Mixture) -> Filled:
     """Predict the hidden values. The roughness of a curve is taken at its posterior mean in every component."""

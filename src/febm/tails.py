@@ -70,8 +70,8 @@ class Tail(NamedTuple):
     def weights(self, projection: Projection, outputs: int = 1) -> np.ndarray:
         """Of the functions of a projection, the last of which are a remainder's cosines, if any, for each output.
 
-        The variance that remainder and noise have along a function of the basis, over curves of all roughness, is taken
-        off what the curves have there: its eigenvalue was estimated from their sum.
+        The variance that remainder and noise have along a function of the basis is taken off what the curves have
+        there: its eigenvalue was estimated from their sum.
         """
         gram = np.average(projection.gram, axis=0, weights=np.bincount(projection.design))
         cosines = np.zeros(0) if self.remainder is None else np.repeat(self.remainder.weights, outputs)
@@ -80,7 +80,7 @@ class Tail(NamedTuple):
         if not self.is_plain:
             own = np.diagonal(gram)[: self.rank]
             others = gram[: self.rank, projection.rank - len(cosines) :]
-            share = (others**2 @ cosines**2 + self.noise_variance * own) / own**2 * np.exp(2 * self.roughness**2)
+            share = (others**2 @ cosines**2 + self.noise_variance * own) / own**2
             left = np.where(np.arange(self.rank) < self.protected, NEGLIGIBLE_SHARE, 0.0)
             weights[: self.rank] = np.sqrt(np.where(share < 1 - NEGLIGIBLE_SHARE, 1 - share, left))
         return weights
@@ -201,10 +201,7 @@ def _enriched(
 
 
 def _refined(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> Tail:
-    """The tail nearby that is best by evidence and by its errors in gaps together.
-
-    What curves differ by in roughness stays as it is: errors of the rough ones would decide about it.
-    """
+    """The tail nearby that is best by evidence and by its errors in gaps together."""
 
     def both(tail: Tail) -> np.ndarray:
         mixture = Mixture.standard_normal(min(tail.rank, TAIL_LEADING), tail.roughness)
@@ -212,7 +209,7 @@ def _refined(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> Tail:
         likelihoods = [gaps.error_likelihood(gap, tail.noise_variance, mixture) for fold in hidden for gap in fold]
         return tail_evidence(folds, search, tail) + np.sum(likelihoods) / len(folds)
 
-    return _downhill(folds, search, tail, both, step=0.3, roughness=False)
+    return _downhill(folds, search, tail, both, step=0.3)
 
 
 def _downhill(
@@ -232,7 +229,7 @@ def _downhill(
         numbers = start.remainder.size, start.remainder.length, start.remainder.smoothness
         begin += list(np.log(numbers))
         bounds += [(low, high), LIMITS["length"], LIMITS["smoothness"]]
-    if rough := start.roughness > 0 and roughness:
+    if start.roughness:
         begin += [np.log(start.roughness)]
         bounds += [LIMITS["roughness"]]
 
@@ -240,9 +237,7 @@ def _downhill(
         values = iter(np.exp(numbers).tolist())
         noise = start.noise_variance if search.noise_variance is not None else next(values) ** 2
         process = start.remainder and Remainder(start.remainder.orders, next(values), next(values), next(values))
-        return start._replace(
-            noise_variance=noise, remainder=process, roughness=next(values) if rough else start.roughness
-        )
+        return start._replace(noise_variance=noise, remainder=process, roughness=start.roughness and next(values))
 
     limits = np.array(bounds)
     centre = np.clip(begin, limits[:, 0], limits[:, 1])
