@@ -92,8 +92,8 @@ def test_workers_share_the_cores_unless_the_user_says_how_many(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     cores = len(os.sched_getaffinity(0))
-    (found,) = Processes(cores).run(environment, [THREADS])
-    assert found.value == ["1", "7", "1", "1"]
+    (found,) = Processes(cores).run(environment, [(*THREADS, "XLA_PYTHON_CLIENT_PREALLOCATE")])
+    assert found.value == ["1", "7", "1", "1", "false"]
     assert "NPROC" not in os.environ
 
 

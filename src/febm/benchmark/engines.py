@@ -204,10 +204,10 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _share_of_machine(workers: int) -> Iterator[None]:
-    """Processes that start meanwhile have their share of cores and of accelerator memory, where the user says none."""
+    """Processes that start meanwhile have their share of cores, and take no more accelerator memory than they use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = dict.fromkeys(THREADS, str(max(1, cores // workers)))
-    wanted["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.75 / workers:.3f}"  # by default JAX takes 0.75 at once
+    wanted["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # by default each takes three quarters at once, as this one may
     changed = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(changed)
     try:
