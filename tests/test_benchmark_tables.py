@@ -244,6 +244,16 @@ def test_error_of_a_ratio_is_what_seeds_that_share_data_leave_of_it():
     assert np.allclose(cells["over_best_error"], 0, atol=1e-12)
 
 
+def test_rivals_with_fewer_seeds_are_compared_on_those():
+    """The third seed is a hard one: a rival that has not met it is not better for that."""
+    hard = np.array([1.0, 1.0, 10.0])
+    cells = standing(
+        frame(scored("FEBM", 0.01 * hard), scored("EBP", 0.011 * hard), scored("VIP", [0.02, 0.02])), PAPER
+    )
+    assert set(cells["rival"]) == {"EBP"}
+    assert np.allclose(cells["over_best"], 1 / 1.1)
+
+
 def test_with_one_seed_nothing_is_clear():
     lost = frame(scored("FEBM", 0.02), scored("EBP", 0.01))
     assert set(standing_table(lost, PAPER)["result"]) == {"loss"}

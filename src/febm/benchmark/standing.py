@@ -39,7 +39,8 @@ def standing(results: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """F-EBM, its published number and its best rival in every cell that it was run in.
 
     Columns `dataset`, `split`, `p`, `febm`, `febm_error`, `published`, `over_published`, `rival`, `best`, `over_best`,
-    `over_best_error`; NaN where there is nothing to compare with.
+    `over_best_error`; NaN where there is nothing to compare with. Rivals are compared on the seeds that they share with
+    F-EBM.
     """
     own, rivals = _sides(results)
     errors, others = (side[side["metric"] == "mse"] for side in (own, rivals))
@@ -54,11 +55,12 @@ def standing(results: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
             if mine is None:
                 continue
             there = {label: theirs_of.get((label, dataset, split, p), pd.Series(dtype=float)) for label in rivals_here}
-            means = {label: values.mean() for label, values in there.items() if len(values)}
-            rival = min(means, key=means.__getitem__, default="")
+            ratios = {label: _ratio(mine, values) for label, values in there.items()}
+            known = [label for label, (ratio, _) in ratios.items() if not math.isnan(ratio)]
+            rival = max(known, key=lambda label: ratios[label][0], default="")
             theirs = there.get(rival, pd.Series(dtype=float))
+            ratio, error = ratios.get(rival, (math.nan, math.nan))
             paper = told.get((dataset, split, p), math.nan)
-            ratio, error = _ratio(mine, theirs)
             found.append(
                 {
                     "dataset": dataset,
@@ -279,11 +281,11 @@ def _by_seed(rows: pd.DataFrame) -> dict[tuple[str, ...], pd.Series]:
 
 
 def _ratio(mine: pd.Series, theirs: pd.Series) -> tuple[float, float]:
-    """The ratio of the means, and its standard error from the seeds that both have."""
-    if theirs.empty:
-        return math.nan, math.nan
-    ratio = mine.mean() / theirs.mean()
+    """The ratio of the means over the seeds that both have, and its standard error."""
     shared = mine.index.intersection(theirs.index)
+    if shared.empty:
+        return math.nan, math.nan
+    ratio = float(mine[shared].mean() / theirs[shared].mean())
     if len(shared) < 2:
         return ratio, math.nan
     apart = mine[shared] - ratio * theirs[shared]
