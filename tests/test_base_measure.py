@@ -200,7 +200,8 @@ def model():
     """F-EBM of curves with detail and different roughness."""
     quick = febm.tilting.TiltTraining(steps=100, width=16)
     effort = febm.inference.Effort(draws=400, chains=2, warmup=200, particles=256)
-    return febm.FEBM(random_state=0, progress=False, tilt=quick, effort=effort).fit(curves(spread=0.5, detail=0.2))
+    data = curves(spread=0.5, detail=0.2)
+    return febm.FEBM(components=1, tilt=quick, effort=effort, random_state=0, progress=False).fit(data)
 
 
 class TestRoughModel:

@@ -60,8 +60,8 @@ class FEBM(BasisProcess):
     energy_dim
         The energy sees this many leading coordinates; None: chosen with the base, or all of them.
     components
-        Components of the mixture; None: chosen by held-out evidence. Of more than two there are five fits from
-        different starts, and the base is their mean.
+        Components of the mixture; None: chosen by held-out evidence, and fitted from five starts where they are more
+        than two: the base is the mean of the fits.
     training
         "importance": maximum likelihood of the tilt by importance sampling (linear generator, Gaussian noise);
         "langevin": the paper's loss; "auto": the first where it applies.

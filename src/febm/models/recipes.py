@@ -11,7 +11,7 @@ import pandas as pd
 from jaxtyping import PRNGKeyArray
 
 from febm import tilting
-from febm.base_measure import BaseChoice, BaseSearch, as_prior, choose_base, choose_bases, fit_base
+from febm.base_measure import STARTS, BaseChoice, BaseSearch, as_prior, choose_base, choose_bases, fit_base
 from febm.basis import Basis
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
 from febm.conjugate import Mixture, Projection
@@ -104,8 +104,10 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
 
 
 def _fit_leading(plan: Plan, choice: BaseChoice, projection: Projection) -> Mixture:
-    """The base measure of the leading coordinates."""
-    return fit_base(projection, choice) if plan.has_mixture else Mixture.standard_normal(choice.leading)
+    """The base measure of the leading coordinates; of as many components as asked for, where a number is given."""
+    if not plan.has_mixture:
+        return Mixture.standard_normal(choice.leading)
+    return fit_base(projection, choice, starts=1 if plan.components else STARTS)
 
 
 def _checkpoints(plan: Plan, count: int) -> list[Path | None]:
@@ -247,7 +249,7 @@ def _mixture_base(plan: Plan, basis: Basis, curves: Curves, latent: int) -> Refe
     projection = project(observe(basis, curves), latent)
     fold = Fold(projection, projection)
     search = BaseSearch(TailSearch((latent,)), leading=(TAME_ENERGY,), components=(plan.components or 4,))
-    return as_prior(fit_base(projection, choose_base([fold], search)), latent)
+    return as_prior(fit_base(projection, choose_base([fold], search), starts=1), latent)
 
 
 def _search(plan: Plan, likelihood: Gaussian, largest: int, cosines: np.ndarray | None, outputs: int) -> BaseSearch:
