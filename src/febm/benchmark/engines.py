@@ -179,8 +179,8 @@ class _Worker:
             self.pid.result()
         except BrokenProcessPool as error:
             raise RuntimeError(
-                "Processes: a worker process does not start; what it said is above. A script that uses workers must do so "
-                "under `if __name__ == '__main__':`."
+                "Processes: a worker process does not start; what it said is above. A script that uses workers must "
+                "do so under `if __name__ == '__main__':`."
             ) from error
 
     def _start(self) -> None:
