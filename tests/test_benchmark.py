@@ -96,7 +96,7 @@ def test_coverage_is_told_for_every_level(rows):
 def test_calibration_is_that_of_the_model():
     """Curves of a Gaussian process, given to that process: its noise, which they lack, can only widen intervals."""
     job = Job("gp", "gp", "paper", experiment="interpolation")
-    found = run_job(job, ("fit", "calibration"), curves=30).set_index(["metric", "p"]).value
+    found = run_job(job, ("fit", "evidence", "calibration"), curves=30).set_index(["metric", "p"]).value
     assert found["coverage", "0.9"] > 0.85
     assert found["coverage", "0.5"] > 0.45
     assert found["log_evidence", ""] > 100  # of 50 values that are known to one part in ten thousand
@@ -144,7 +144,7 @@ def test_variants_complete_the_first_fifty_curves(monkeypatch):
         return febm.evaluation.split(curves, kind, p, random_state=random_state)
 
     monkeypatch.setattr(jobs_module, "split", recorded)
-    run_job(job := Job("gp", "gp", "paper", experiment="interpolation"), ("fit", "calibration"))
+    run_job(job := Job("gp", "gp", "paper", experiment="interpolation"), ("fit", "evidence", "calibration"))
     assert seen == [job.data().evaluation[:50].ids.tolist()] * 2
 
 

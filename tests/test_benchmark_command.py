@@ -74,7 +74,7 @@ def test_quick_is_two_models_on_one_data_set_unless_something_else_is_said(asked
     call("--quick", "--models", "EBP", "--seeds", 2, "--out", tmp_path)
     (jobs, _, _), (others, _, _) = asked
     assert [job.name for job in jobs] == ["curves-FEBM-quadratic-default-0", "curves-FPCA-quadratic-default-0"]
-    assert set(jobs[0].tables) == {"fit", "power", "prediction", "calibration"}
+    assert set(jobs[0].tables) == {"fit", "evidence", "power", "prediction", "calibration"}
     assert [job.name for job in others] == ["curves-EBP-quadratic-default-0", "curves-EBP-quadratic-default-1"]
 
 
@@ -179,7 +179,7 @@ def test_the_report_is_written_from_all_results_and_named(tmp_path, monkeypatch)
     found = call(*QUICK, "--out", tmp_path)
     assert found.exit_code == 0, found.output
     assert str(tmp_path / "index.html") in found.output
-    assert (tmp_path / "index.html").read_text() == "4 rows"
+    assert (tmp_path / "index.html").read_text() == "6 rows"
 
 
 def test_help_names_the_tables_and_every_option():
@@ -223,7 +223,7 @@ def test_quick_grid_takes_less_than_five_minutes_and_is_as_good_as_the_paper(tmp
     assert found.exit_code == 0, found.output
     assert time.monotonic() - started < 300
     results = read_rows(tmp_path / "results.csv")
-    assert set(results.table) == {"fit", "power", "prediction", "calibration"}
+    assert set(results.table) == {"fit", "evidence", "power", "prediction", "calibration"}
     assert results.value.notna().all()
     lines = summarise_results(results).set_index("model")
     assert set(lines.index) == {"FEBM", "FPCA"}

@@ -53,7 +53,8 @@ def test_tables_that_need_the_same_fit_share_a_job():
     jobs = plan(["power", "prediction", "calibration"], ["quadratic", "gp"], ["FEBM", "FPCA"], seeds=2)
     assert len(jobs) == 2 * 2 * 2
     tables = {job.dataset: set(job.tables) for job in jobs}
-    assert tables == {"quadratic": {"fit", "power", "prediction", "calibration"}, "gp": {"fit", "calibration"}}
+    fitted = {"fit", "evidence"}
+    assert tables == {"quadratic": fitted | {"power", "prediction", "calibration"}, "gp": fitted | {"calibration"}}
 
 
 def test_all_of_the_first_seed_comes_first():
@@ -79,7 +80,7 @@ def test_every_published_row_has_a_job_in_either_recipe(table):
 def test_everything_has_all_tables_and_models():
     jobs = plan(seeds=1)
     assert {table for job in jobs for table in job.tables} == {
-        "fit",
+        *("fit", "evidence"),
         *("power", "prediction", "calibration", "priors", "interpolation", "images"),
     }
     assert {job.model for job in jobs if job.dataset == "melbourne"} == set(MODELS)
@@ -135,7 +136,7 @@ def test_a_run_leaves_scores_models_and_all_results(jobs, tmp_path):
     found = run_grid(jobs, tmp_path, progress=False, work=rows_of)
     assert (found.failed, found.computed, found.kept) == ((), 3, 0)
     assert sorted(path.name for path in (tmp_path / "scores").iterdir()) == [f"{job.name}.csv" for job in jobs]
-    assert [path.name for path in (tmp_path / "models").iterdir()] == [f"{jobs[0].name}.febm"]
+    assert sorted(path.name for path in (tmp_path / "models").iterdir()) == [f"{job.name}.febm" for job in jobs]
     assert list((tmp_path / "errors").iterdir()) == []
     table = read_rows(tmp_path / "results.csv")
     assert tuple(table.columns) == COLUMNS
@@ -157,9 +158,14 @@ def test_a_table_that_is_asked_for_later_is_added_from_the_model_that_was_kept(t
     jobs, work = plan(["power", "prediction"], ["quadratic"], ["FPCA"], seeds=2), Recorded()
     found = run_grid(jobs, tmp_path, progress=False, work=work)
     assert [task.tables for task in work.tasks] == [("prediction",)] * 2
-    assert [task.model for task in work.tasks] == [b"a model", None]
-    assert sorted(read_rows(RunFolder(tmp_path).score_path(jobs[0])).table) == ["fit", "power", "prediction"]
-    assert len(found.results) == 2 * 3
+    assert [task.model for task in work.tasks] == [b"a model"] * 2
+    assert sorted(read_rows(RunFolder(tmp_path).score_path(jobs[0])).table) == [
+        "evidence",
+        "fit",
+        "power",
+        "prediction",
+    ]
+    assert len(found.results) == 2 * 4
 
 
 def test_a_job_that_fails_is_recorded_and_the_others_go_on(jobs, tmp_path):
@@ -246,7 +252,7 @@ def test_rows_come_back_from_a_file_as_they_were(jobs, tmp_path):
     folder = RunFolder(tmp_path)
     folder.make()
     rows, _ = rows_of(Task(jobs[0], jobs[0].tables, None))
-    rows = pd.concat([rows] * 3, ignore_index=True).assign(value=[0.1 + 0.2, np.nan, np.inf] * 2)
+    rows = pd.concat([rows] * 2, ignore_index=True).assign(value=[0.1 + 0.2, np.nan, np.inf] * 2)
     rows.loc[0, "p"] = "0.9"
     folder.keep(jobs[0], rows, None)
     pd.testing.assert_frame_equal(read_rows(folder.score_path(jobs[0])), rows, check_dtype=False)
@@ -280,6 +286,47 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_of_a_job_loses_no_job(jobs,
     assert found.failed == ()
     expected = run_grid(jobs, tmp_path / "alone", progress=False, work=rows_of).results
     pd.testing.assert_frame_equal(found.results, expected)
+
+
+# Seeds side by side
+
+
+def test_seeds_that_are_fitted_side_by_side_are_scored_from_the_models_that_were_kept(tmp_path):
+    jobs = plan(["prediction"], ["quadratic"], ["FPCA", "GaussianProcess"], seeds=2)
+    work = Recorded()
+    found = run_grid(jobs, tmp_path, progress=False, together=True, work=work)
+    assert [task.tables for task in work.tasks] == [("evidence", "prediction")] * 4
+    models = [febm.load(RunFolder(tmp_path).model_path(job)) for job in jobs]
+    assert [type(model).__name__ for model in models] == [job.model for job in jobs]
+    assert [model.random_state for model in models] == [job.seed for job in jobs]
+    seconds = found.results.query("table == 'fit'").set_index(["model", "seed"]).value
+    assert (seconds > 0).all()
+    assert seconds["FPCA", 0] == seconds["FPCA", 1]  # a share of the time of both
+
+
+def test_a_run_that_is_stopped_after_the_fits_does_not_fit_again(jobs, tmp_path, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        run_grid(jobs, tmp_path, progress=False, together=True, work=interrupt)
+    monkeypatch.setattr(febm.FPCA, "fit", fail)
+    work = Recorded()
+    run_grid(jobs, tmp_path, progress=False, together=True, work=work)
+    assert [task.tables for task in work.tasks] == [("evidence", "power")] * 3
+
+
+def test_seeds_that_cannot_be_fitted_side_by_side_are_fitted_one_by_one(jobs, tmp_path, monkeypatch):
+    monkeypatch.setattr(febm, "fit_together", fail)
+    work = Recorded()
+    found = run_grid(jobs, tmp_path, progress=False, together=True, work=work)
+    assert [(task.tables, task.model) for task in work.tasks] == [(("fit", "evidence", "power"), None)] * 3
+    assert found.failed == ()
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def fail(*_, **__):
+    raise MemoryError("no room")
 
 
 # The work itself

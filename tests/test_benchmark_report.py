@@ -166,7 +166,8 @@ def test_models_are_found_by_their_names_in_the_order_of_tables(tmp_path):
     (tmp_path / "models").mkdir()
     names = (
         "interpolation-gaussian + network interpolation-gp-paper-0",
-        "curves-EBP-stocks-default-0",
+        "curves-EBP-stocks-default-1",
+        "curves-EBP-stocks-default-2",
         "curves-FEBM-stocks-paper-0",
         "curves-FEBM-quadratic-default-0",
         "notes",
@@ -181,6 +182,7 @@ def test_models_are_found_by_their_names_in_the_order_of_tables(tmp_path):
         ("interpolation", "gaussian + network interpolation", "gp"),
     ]
     assert [each.is_main for each in fitted_models(tmp_path)] == [True, True, True, False]
+    assert [each.seed for each in fitted_models(tmp_path)] == [0, 0, 1, 0]
 
 
 def test_without_models_there_is_nothing_to_draw():

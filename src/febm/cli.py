@@ -118,7 +118,8 @@ def benchmark(
     """Fit and score the models on the paper's data: its tables and figures, with the published numbers beside ours.
 
     Every job (a model, a data set, a seed) leaves its file as it finishes: stop when you like, the same command goes
-    on where it was. Jobs that fail do not stop the others, and run again next time.
+    on where it was. Jobs that fail do not stop the others, and run again next time. On an accelerator the seeds of a
+    model are fitted side by side.
     """
     from febm.benchmark.command import Options, run_command
 

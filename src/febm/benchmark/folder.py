@@ -16,7 +16,7 @@ class RunFolder:
     """Scores, errors and models of the jobs of a run.
 
     scores/NAME.csv has the rows of a job, errors/NAME.txt the traceback of one that failed last time, models/NAME.febm
-    the fitted model of the first seed; results.csv and results.parquet have all rows together. NAME is `Job.name`.
+    the fitted model; results.csv and results.parquet have all rows together. NAME is `Job.name`.
     """
 
     def __init__(self, out: str | os.PathLike[str]) -> None:
@@ -44,7 +44,7 @@ class RunFolder:
         return self.errors / f"{job.name}.txt"
 
     def model_path(self, job: Job) -> Path:
-        """Where the fitted model of the job is, if its seed is the first."""
+        """Where the fitted model of the job is."""
         return self.models / f"{job.name}.febm"
 
     def missing(self, job: Job) -> tuple[str, ...]:

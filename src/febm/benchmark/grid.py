@@ -9,21 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import pandas as pd
 
 from febm import storage
 from febm.benchmark.engines import Engine, Here
 from febm.benchmark.experiments import ALL_MODELS, DATASETS, EXPERIMENTS, RECIPES, SPLINES, TABLES
 from febm.benchmark.folder import RunFolder
-from febm.benchmark.jobs import Job, score_job
+from febm.benchmark.jobs import FITTED_TABLES, Job, fit_together, score_job
 from febm.benchmark.watching import GridBar
-from febm.checks import whole_number
+from febm.checks import count, whole_number
 from febm.models.base import Process
 from febm.models.settings import check_choice
 from febm.progress import Progress, as_progress
-
-# The model of this seed is kept, for figures and for tables that are asked for later.
-KEPT_SEED = 0
 
 
 class Task(NamedTuple):
@@ -35,7 +33,7 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a task found: rows, and the fitted model where it is to be kept."""
+    """What a task found: rows, and the model where this task fitted it."""
 
     rows: pd.DataFrame
     model: bytes | None
@@ -102,6 +100,7 @@ def run_grid(
     engine: Engine = Here(),
     *,
     progress: bool | Progress = True,
+    together: bool | None = None,
     work: Callable[[Task], Outcome] | None = None,
 ) -> GridResult:
     """Run what the folder `out` does not hold yet, and put all results together there.
@@ -119,13 +118,18 @@ def run_grid(
         `Here()`, `Processes(workers)` or `Cluster(address)`.
     progress
         True for a bar, False for silence, or a `Progress`.
+    together
+        Fit the seeds of a model side by side in one program before any is scored; None: where this process has an
+        accelerator. Models of which that fails are fitted one by one.
     work
         What does a task; by default `run_task`.
     """
     folder = RunFolder(out)
     folder.make()
-    tasks = list(_to_do(jobs, folder))
     watch = GridBar() if progress is True else as_progress(progress)
+    if jax.default_backend() != "cpu" if together is None else together:
+        _fit_groups(jobs, folder, engine, watch)
+    tasks = list(_to_do(jobs, folder))
     failed: list[Job] = []
     done = 0
     try:
@@ -152,13 +156,41 @@ def run_task(task: Task, *, curves: int | None = None) -> Outcome:
     """Fit and score what a task asks for, by so many evaluation curves."""
     before = None if task.model is None else _from_bytes(task.model)
     rows, model = score_job(task.job, task.tables, curves=curves, model=before)
-    unknown = before is None and task.job.seed == KEPT_SEED
-    return Outcome(rows, _to_bytes(model) if unknown and model is not None else None)
+    return Outcome(rows, _to_bytes(model) if before is None and model is not None else None)
+
+
+def run_group(jobs: Sequence[Job]) -> list[Outcome]:
+    """Fit the models of some jobs side by side."""
+    return [Outcome(rows, _to_bytes(model)) for rows, model in fit_together(jobs) if model is not None]
 
 
 def last_line(error: str) -> str:
     """What a traceback ends with."""
     return error.strip().rpartition("\n")[2]
+
+
+def _fit_groups(jobs: Sequence[Job], folder: RunFolder, engine: Engine, watch: Progress) -> None:
+    """Fit what differs in nothing but the seed side by side, and keep the models."""
+    groups: dict[Job, list[Job]] = {}
+    for job in jobs:
+        if "fit" in folder.missing(job):
+            groups.setdefault(dataclasses.replace(job, seed=0), []).append(job)
+    tasks = [tuple(group) for group in groups.values() if len(group) > 1]
+    done = 0
+    with (
+        watch.task(len(tasks), "fits") as report,
+        contextlib.closing((engine if tasks else Here()).run(run_group, tasks)) as stream,
+    ):
+        for finished in stream:
+            done += 1
+            name = f"{finished.task[0].name} and {count(len(finished.task) - 1, 'other seed')}"
+            if finished.error is None:
+                for job, outcome in zip(finished.task, finished.value, strict=True):
+                    folder.keep(job, *outcome)
+                watch.message(f"fitted  {name} ({finished.seconds:.0f} s)")
+            else:
+                watch.message(f"apart   {name}: {last_line(finished.error)}")
+            report({"epoch": done, "failed": 0, "left": len(tasks) - done})
 
 
 def _to_do(jobs: Iterable[Job], folder: RunFolder) -> Iterator[Task]:
@@ -176,7 +208,7 @@ def _jobs_of_seed(
         own = recipe if len(experiment.recipes) > 1 else experiment.recipes[0]
         for dataset, model in itertools.product(experiment.datasets.get(table, ()), experiment.models):
             if dataset in datasets and model in models and experiment.offers(model, dataset, own):
-                wanted = (table,) if model in SPLINES else ("fit", table)
+                wanted = (table,) if model in SPLINES else (*FITTED_TABLES, table)
                 yield Job(model, dataset, own, seed, name, wanted)
 
 

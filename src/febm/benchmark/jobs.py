@@ -6,7 +6,7 @@ Every row has the columns `table`, `dataset`, `model`, `recipe`, `seed`, `split`
 import dataclasses
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import scipy.ndimage
 
+import febm
 from febm import datasets
 from febm.benchmark.experiments import EXPERIMENTS, RECIPES, SPLINES, Experiment, load_data
 from febm.curves import Curves
@@ -23,7 +24,9 @@ from febm.models.base import Process
 from febm.models.settings import check_choice
 
 COLUMNS = ("table", "dataset", "model", "recipe", "seed", "split", "p", "metric", "n", "value")
-CURVE_TABLES = ("fit", "power", "prediction", "calibration")
+# What every fitted model has rows of, whichever tables it is wanted for.
+FITTED_TABLES = ("fit", "evidence")
+CURVE_TABLES = (*FITTED_TABLES, "power", "prediction", "calibration")
 SHARES: dict[Kind, str] = {"downsample": "1/4 1/3 1/2", "middle": "1/4 1/2 3/4", "random": "1/4 1/2 3/4"}
 SPLITS = tuple((kind, Fraction(share)) for kind, shares in SHARES.items() for share in shares.split())
 EVERY_SECOND_PIXEL: tuple[Kind, Fraction] = ("downsample", Fraction(1, 4))
@@ -46,7 +49,7 @@ class Job:
     experiment
         What the model is compared in: "curves", "priors", "interpolation" or "images".
     tables
-        The tables that its scores are wanted for, "fit" among them: one fit serves them all.
+        The tables that its scores are wanted for, "fit" and "evidence" among them: one fit serves them all.
     """
 
     model: str
@@ -113,12 +116,13 @@ def run_job(job: Job, tables: tuple[str, ...] | None = None, *, curves: int | No
     job
         What to fit.
     tables
-        By default those of the job. "fit": the seconds it took, those that completing the evaluation curves takes once
-        compiled, and the mean log evidence of one of them; "power": of two-sample tests between evaluation
-        curves and samples, beside the floor; "prediction": scores of the paper's nine splits; "calibration": the
-        share of values (`coverage`) and of whole curves (`simultaneous`) inside their intervals for each level `p`,
-        and how far the mean predictive distribution is from that of the data; "priors" and "interpolation": power,
-        errors and coverages of the paper's variants; "images": prediction of the pixels between every second one.
+        By default those of the job. "fit": the seconds it took; "evidence": the mean log evidence of an evaluation
+        curve, and the seconds that completing all of them takes once compiled; "power": of two-sample tests between
+        evaluation curves and samples, beside the floor; "prediction": scores of the paper's nine splits;
+        "calibration": the share of values (`coverage`) and of whole curves (`simultaneous`) inside their intervals for
+        each level `p`, and how far the mean predictive distribution is from that of the data; "priors" and
+        "interpolation": power, errors and coverages of the paper's variants; "images": prediction of the pixels between
+        every second one.
     curves
         Judge by this many evaluation curves only.
     """
@@ -147,6 +151,14 @@ def score_job(
         return Scored(_table(job, {table: ROWS[table](case) for table in tables}), model)
 
 
+def fit_together(jobs: Sequence[Job]) -> list[Scored]:
+    """Fit the models of some jobs side by side; their rows say the share of the time that each had."""
+    started = time.perf_counter()
+    models = febm.fit_together([job.process() for job in jobs], [job.data().train for job in jobs])
+    seconds = (time.perf_counter() - started) / len(jobs)
+    return [Scored(_table(job, {"fit": _seconds(seconds)}), model) for job, model in zip(jobs, models, strict=True)]
+
+
 def _table(job: Job, found: dict[str, Rows]) -> pd.DataFrame:
     about = {name: getattr(job, name) for name in ("dataset", "model", "recipe", "seed")}
     rows = [
@@ -155,8 +167,11 @@ def _table(job: Job, found: dict[str, Rows]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _fit(case: Case) -> Rows:
-    yield {"metric": "seconds", "value": case.seconds}
+def _seconds(taken: float) -> Rows:
+    yield {"metric": "seconds", "value": taken}
+
+
+def _evidence(case: Case) -> Rows:
     context, target = split(case.completed, "random", 1 / 2, random_state=case.seed)
     for _ in range(2):
         started = time.perf_counter()
@@ -238,7 +253,8 @@ def _between_pixels(order: int, evaluation: Curves) -> Rows:
 
 
 ROWS: dict[str, Callable[[Case], Rows]] = {
-    "fit": _fit,
+    "fit": lambda case: _seconds(case.seconds),
+    "evidence": _evidence,
     "power": _power,
     "prediction": _prediction,
     "calibration": _calibration,

@@ -1,4 +1,4 @@
-"""The fitted models that a run has kept, each with its data and the samples that pictures show."""
+"""The fitted models of a run that are shown, those of the first seed, with their data and samples."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def short_name(label: str) -> str:
 
 
 def fitted_models(out: Path) -> list[Fitted]:
-    """The models in the folder `out`, by data set and model in the order of the tables."""
+    """The models in the folder `out`, the lowest seed of each, by data set and model in the order of the tables."""
     # Read once for all models, and looked for once where they are not there.
     curves = functools.lru_cache(_curves_or_error)
     found = []
@@ -92,7 +92,8 @@ def fitted_models(out: Path) -> list[Fitted]:
     known = [*MODELS, *published()["model"].unique()]
     places = {name: place for place, name in enumerate(in_order((each.model for each in found), known))}
     sets = {name: place for place, name in enumerate(in_order((each.dataset for each in found), DATASETS))}
-    return sorted(found, key=lambda each: (sets[each.dataset], places[each.model], each.recipe, each.seed))
+    found.sort(key=lambda each: (sets[each.dataset], places[each.model], each.recipe, -each.seed))
+    return list({(each.experiment, each.dataset, each.model, each.recipe): each for each in found}.values())
 
 
 def evaluation_curves(dataset: str, seed: int) -> Curves:
