@@ -59,7 +59,7 @@ def test_error_is_that_of_the_posterior_mean(rows):
 def test_power_is_beside_its_floor_where_there_are_curves_enough(rows):
     powers = rows[rows.table == "power"]
     assert set(powers.n) == {10}
-    assert set(powers.metric) == {"power", "floor", "power_fpca", "floor_fpca"}
+    assert set(powers.metric) == {name + suffix for name in ("power", "floor", "resampled") for suffix in ("", "_fpca")}
     assert powers.value.between(0, 1).all()
 
 

@@ -182,6 +182,13 @@ def test_power_stands_below_its_floor_and_beside_the_published(run):
     assert table["published, n = 10"].tolist() == [MISSING, "0.08", "0.31"]
 
 
+def test_power_of_training_curves_drawn_anew_stands_below_the_floor(run):
+    drawn = [row("FEBM", 0.1, table="power", dataset="stocks", metric="resampled", n=10)]
+    table = power_table(pd.concat([run, frame(drawn)]), PAPER)
+    assert table["model"].tolist() == ["floor", "resampled", "FEBM", "EBP"]
+    assert table.set_index("model").loc["resampled", "identity, n = 10"] == "0.100"
+
+
 def test_coverage_out_of_range_is_marked_and_counted(run):
     table = coverage_table(run).set_index("model")
     assert table.loc["EBP", "random 1/2"] == "71.0 ± 0.6 ↓"

@@ -43,7 +43,7 @@ TEX = str.maketrans(
 # The column whose value is written once for all rows that share it.
 GROUP = "data set"
 # Rows that stand beside those of this library.
-QUIET = ("published", "floor")
+QUIET = ("published", "floor", "resampled")
 
 
 def bold(text: str) -> str:

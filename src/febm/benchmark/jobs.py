@@ -20,6 +20,7 @@ from febm.benchmark.experiments import EXPERIMENTS, RECIPES, SPLINES, Experiment
 from febm.curves import Curves
 from febm.evaluation import check_calibration, predictive_scores, split, test_power
 from febm.evaluation.splits import Kind
+from febm.evaluation.two_sample import MODEL_DRAWS
 from febm.models.base import Process
 from febm.models.settings import check_choice
 
@@ -181,12 +182,17 @@ def _evidence(case: Case) -> Rows:
 
 
 def _power(case: Case) -> Rows:
-    """Evaluation curves against samples, and against other curves of the data: what a perfect model would have."""
+    """Evaluation curves against samples, against other curves of the data, and against draws with replacement of these.
+
+    A perfect model would have the second, a model that knows the training curves by heart and nothing else the third.
+    """
+    drawn = np.random.default_rng(case.seed).integers(len(case.train), size=MODEL_DRAWS)
+    others = {"power": case.model, "floor": case.train, "resampled": case.train[drawn]}
     for n in SIZES:
         if n > len(case.evaluation):
             continue
         for kernel, suffix in KERNELS.items():
-            for metric, other in (("power", case.model), ("floor", case.train)):
+            for metric, other in others.items():
                 value = test_power(case.evaluation, other, n=n, kernel=kernel, random_state=case.seed)
                 yield {"metric": metric + suffix, "n": n, "value": value}
 

@@ -132,7 +132,7 @@ def posterior_gap(
     context = as_curves(context, "posterior_gap: context", like=model.grid_)
     short_seed, long_seed = _seeds(random_state, 2)
     short = _functions(model, context, at, short_seed)
-    long = _functions(_harder(model, factor), context, at, long_seed)
+    long = _functions(work_harder(model, factor), context, at, long_seed)
     return moved_means(short, long)
 
 
@@ -242,16 +242,14 @@ def _agreement(chain: str, found: Convergence, of: str) -> Iterator[Row]:
     yield chain, "ess_tail", float(found.ess_tail.min()), f"{worth}, in the tails"
 
 
-def _harder(model: FEBM, factor: int) -> FEBM:
+def work_harder(model: FEBM, factor: float) -> FEBM:
     """The same fitted model with `factor` times the work in every posterior."""
-    effort = model.effort
-    more = dataclasses.replace(
-        effort, proposals=factor * effort.proposals, warmup=factor * effort.warmup, particles=factor * effort.particles
-    )
+    more = {name: round(factor * getattr(model.effort, name)) for name in ("proposals", "warmup", "particles")}
     posterior = model.langevin.posterior
-    langevin: Langevin = dataclasses.replace(model.langevin, posterior=posterior.with_steps(factor * posterior.steps))
+    longer = posterior.with_steps(round(factor * posterior.steps))
+    langevin: Langevin = dataclasses.replace(model.langevin, posterior=longer)
     harder = copy.copy(model)
-    harder.effort, harder.langevin = more, langevin
+    harder.effort, harder.langevin = dataclasses.replace(model.effort, **more), langevin
     return harder
 
 
