@@ -79,8 +79,8 @@ def sheets(results: pd.DataFrame, published: pd.DataFrame) -> list[Sheet]:
             "power",
             "Power",
             "How often a two-sample test tells n samples from n curves, by kernel of the test. The floor is the same "
-            "test between curves and other curves: a perfect model has it. Resampled: samples are training curves, drawn "
-            "with replacement, as a model would that knows them by heart and nothing else. Bold: the lowest. "
+            "test between curves and other curves: a perfect model has it. Resampled: the samples are training curves "
+            "drawn with replacement, as by a model that knows them by heart and nothing else. Bold: the lowest. "
             + words(_of(rows, "power")),
             power_table(results, published),
         ),
