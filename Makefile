@@ -11,9 +11,10 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 pyth
 	&& { echo $$candidate; break; }; done)
 
 # One thread for each of the workers: NPROC is what JAX sizes its pool by, the others are NumPy's and SciPy's. A file of
-# tests goes to one worker, which then compiles and fits what they share only once.
+# tests goes to one worker, which then fits what they share only once; what is compiled is compiled once for all.
 SINGLE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-PYTEST := JAX_PLATFORMS=$${JAX_PLATFORMS-cpu} MPLBACKEND=Agg $(SINGLE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
+PYTEST := JAX_PLATFORMS=$${JAX_PLATFORMS-cpu} MPLBACKEND=Agg $(SINGLE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint types format bench clean
@@ -57,5 +58,5 @@ bench: $(STAMP)  ## run every script in benchmarks/
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 clean:  ## remove everything that can be made again, .venv too
-	rm -rf $(VENV) build dist febm-demo febm-benchmark .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) build dist febm-demo febm-benchmark .cache .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
