@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from febm.curves import Curves
     from febm.errors import FebmError, FormatError, NotFittedError
     from febm.evaluation.two_sample import two_sample_test
+    from febm.images import grid2d
     from febm.models import EBP, FEBM, FPCA, VIP, GaussianProcess, NeuralProcess, PiVAE, Posterior, Process
     from febm.models.together import fit_together
     from febm.reporting import report
@@ -32,6 +33,7 @@ __all__ = [
     "Scaling",
     "__version__",
     "fit_together",
+    "grid2d",
     "load",
     "report",
     "two_sample_test",
@@ -54,6 +56,7 @@ _HOMES = {
     "Process": "febm.models",
     "Scaling": "febm.scaling",
     "fit_together": "febm.models.together",
+    "grid2d": "febm.images",
     "load": "febm.storage",
     "report": "febm.reporting",
     "two_sample_test": "febm.evaluation.two_sample",

@@ -157,6 +157,32 @@ class Curves:
             *checked("Curves.from_frame", *read_frame(df, curve=curve, x=x, y=y, covariates=covariates))
         )
 
+    @classmethod
+    def from_images(cls, images: Any, labels: Any = None, ids: Any = None, covariates: Any = None) -> Curves:
+        """Images as functions on the unit square.
+
+        Parameters
+        ----------
+        images : (n, height, width), or (n, height, width, colours) with an output for each colour
+            Bytes from 0 to 255, which become values from 0 to 1 and stay bytes until they are looked at; or floats,
+            which stay as they are, NaN for a missing pixel.
+        labels : n labels, optional
+            The covariate `label`.
+
+        Notes
+        -----
+        A pixel is the point at its centre, as `febm.grid2d` has it: ((row + ½)/height, (column + ½)/width).
+        """
+        from febm.images import from_images
+
+        return from_images(images, labels, ids=ids, covariates=covariates)
+
+    def to_images(self) -> Float64[np.ndarray, "images height width *colours"]:
+        """Values on a full grid of two inputs as `(n, height, width)`, or `(n, height, width, d_y)`; NaN is missing."""
+        from febm.images import to_images
+
+        return to_images(self)
+
     def to_frame(self) -> pd.DataFrame:
         """The long table: `curve` (or one column per level of the ids), `x…`, `y…`, covariates repeated."""
         return write_frame(self)
@@ -359,10 +385,10 @@ class Curves:
     def __reduce__(self) -> tuple:  # pickled arrays come back writeable; _trusted makes them read-only again
         return Curves._trusted, (self.x, self.y, self.offsets, self.ids, self._covariates)
 
-    @classmethod
-    def _trusted(cls, x: Any, y: Any, offsets: Any, ids: pd.Index, covariates: pd.DataFrame | None) -> Curves:
+    @staticmethod
+    def _trusted(x: Any, y: Any, offsets: Any, ids: pd.Index, covariates: pd.DataFrame | None) -> Curves:
         """Curves of arrays already checked, which nobody else may write to."""
-        curves = object.__new__(cls)
+        curves = object.__new__(Curves)
         curves._assign(x, y, offsets, ids, covariates)
         return curves
 

@@ -13,6 +13,7 @@ from febm import conjugate
 from febm.basis import Basis
 from febm.conjugate import Projection
 from febm.curves import Curves
+from febm.gridded import GriddedCurves
 from febm.ragged import bucket
 
 T = TypeVar("T")
@@ -20,6 +21,8 @@ T = TypeVar("T")
 # Curves whose points come from one grid share their features: one matrix product for a whole batch instead of one
 # per curve. A union of points up to this many times the longest curve still costs less than features per curve.
 SHARING_LIMIT = 4
+# Curves on a common grid whose values are made at a time.
+CURVES_AT_ONCE = 2048
 
 
 class Observations(eqx.Module):
@@ -70,6 +73,22 @@ def project(observed: Observations, rank: int | None = None) -> Projection:
     return conjugate.project(
         features, np.asarray(observed.values) - np.asarray(observed.mean), np.asarray(observed.mask)
     )
+
+
+def project_curves(basis: Basis, curves: Curves, rank: int | None = None) -> Projection:
+    """The sufficient statistics of curves on the first `rank` functions of `basis`; of images, some at a time."""
+    if not isinstance(curves, GriddedCurves):
+        return project(observe(basis, curves), rank)
+    mean, features = basis.mean(curves.points), basis.features(curves.points)[..., :rank]
+    features = features.reshape(-1, features.shape[-1])
+    moment, square = np.empty((len(curves), features.shape[1])), np.empty(len(curves))
+    done = 0
+    for block in curves.blocks(CURVES_AT_ONCE):
+        residual = (block.values() - mean).reshape(len(block), -1)
+        part = slice(done, done := done + len(block))
+        moment[part], square[part] = residual @ features, np.sum(residual**2, axis=1)
+    design, size = np.zeros(len(curves), dtype=int), np.full(len(curves), len(features))
+    return Projection((features.T @ features)[None], design, moment, square, size)
 
 
 def observe(basis: Basis, curves: Curves) -> Observations:

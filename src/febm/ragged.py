@@ -20,7 +20,7 @@ def checked(
     if n < 1:
         raise ValueError(f"{name}: there are no curves; at least one is needed.")
     index = as_ids(name, ids, n)
-    table = _as_covariates(name, covariates, n)
+    table = as_covariates(name, covariates, n)
     refuse_empty(name, np.diff(offsets), index)
     _refuse_points(name, "x", "NaN or infinite", ~np.isfinite(x), offsets, index)
     missing = np.isnan(y)
@@ -155,7 +155,8 @@ def concatenate_tables(tables: list[pd.DataFrame | None], sizes: list[int]) -> p
     return pd.DataFrame({name: pd.concat(pieces).reindex(range(starts[-1])) for name, pieces in columns.items()})
 
 
-def _as_covariates(name: str, covariates: Any, n: int) -> pd.DataFrame | None:
+def as_covariates(name: str, covariates: Any, n: int) -> pd.DataFrame | None:
+    """The table of what is known of `n` curves, copied; None where there is none."""
     if covariates is None:
         return None
     if not isinstance(covariates, pd.DataFrame) and hasattr(covariates, "to_pandas"):

@@ -17,11 +17,14 @@ from jaxtyping import Float64
 from febm.checks import count
 from febm.curves import Curves
 from febm.errors import NotFittedError
+from febm.gridded import GriddedCurves
 from febm.transforms import IDENTITY, LOGARITHM, Transform, choose_transform, natural
 
 INPUTS = ("box", "none")
 OUTPUTS = ("standard", "curve", "none")
 TRANSFORMS = ("auto", "identity", "log", "power", "shifted")
+# Of more images than this only as many are looked at: their units are no secret.
+MANY_IMAGES = 4096
 
 
 class Scaling(eqx.Module):
@@ -102,14 +105,17 @@ class Scaling(eqx.Module):
 
     def fit(self, curves: Curves) -> Scaling:
         """A copy that knows the units of `curves`; this one stays as it is."""
-        never = np.flatnonzero(np.isnan(curves.y).all(axis=0))
-        if len(never):
-            raise ValueError(f"Scaling.fit: output {never[0]} is never observed; leave it out of y.")
         lower, upper = curves.domain
         if self.inputs == "none":
             lower, upper = np.zeros(curves.d_x), np.ones(curves.d_x)
+        if isinstance(curves, GriddedCurves) and len(curves) > MANY_IMAGES:
+            curves = curves[:: len(curves) // MANY_IMAGES]
+        y = curves.y
+        never = np.flatnonzero(np.isnan(y).all(axis=0))
+        if len(never):
+            raise ValueError(f"Scaling.fit: output {never[0]} is never observed; leave it out of y.")
         transforms = tuple(self._fit_transform(curves, output) for output in range(curves.d_y))
-        moments = [self._moments(curves.y[:, output], transform) for output, transform in enumerate(transforms)]
+        moments = [self._moments(y[:, output], transform) for output, transform in enumerate(transforms)]
         mean, scale = np.ascontiguousarray(np.array(moments, dtype=np.float64).T)
         return dataclasses.replace(
             self,
@@ -123,6 +129,8 @@ class Scaling(eqx.Module):
     def apply(self, curves: Curves) -> Curves:
         """The curves in the unit box, without units."""
         _, mean, scale = self._outputs()
+        if isinstance(curves, GriddedCurves) and self.is_affine and self.outputs != "curve":
+            return curves.scaled(self.apply_points(curves.points), 1 / scale, -mean / scale)
         values = self._transformed(curves)
         if self.outputs == "curve":
             mean, scale = _curve_moments(values, curves)

@@ -13,10 +13,11 @@ from jaxtyping import Float, PRNGKeyArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from febm.basis.base import Basis, Rank, check_rank
-from febm.basis.grid import grid_eigenpairs
+from febm.basis.grid import Eigenpairs, grid_eigenpairs, streamed_eigenpairs
 from febm.basis.interpolation import Interpolant, cell_weights, grid_axes
 from febm.basis.smoothing import SmoothFunctions, leading_columns, smooth_estimate
 from febm.curves import Curves, as_points
+from febm.gridded import GriddedCurves
 from febm.ragged import sorted_union
 from febm.randomness import numpy_generator
 
@@ -26,6 +27,9 @@ DEFAULT_SHARE = 0.9999  # of the variance, what `rank=None` keeps on a grid
 LARGEST_GRID = 4096  # points times outputs: what an eigenproblem or an interpolation problem may cost
 SEEN_TOGETHER = 10  # curves in which every pair of points must occur for a grid with missing values
 NOISE_FLOOR = 1e-6  # of the average variance: the least noise reported
+LARGE = 1 << 22  # values of curves on a common grid from which they are looked at some at a time
+CURVES_AT_ONCE = 2048
+NO_VARIATION = "curves have the same value everywhere; there is no variation to build a basis from."
 
 
 class EmpiricalState(eqx.Module):
@@ -85,10 +89,13 @@ class Empirical(Basis):
         """A fitted copy: see `Basis.fit`."""
         if len(curves) < 2:
             raise ValueError("curves must hold at least 2 curves to have a covariance; got 1. Add curves.")
-        spread = np.nanmean((curves.y - np.nanmean(curves.y, axis=0)) ** 2)
-        if not spread > 0:
-            raise ValueError("curves have the same value everywhere; there is no variation to build a basis from.")
         generator = numpy_generator(key)
+        if isinstance(curves, GriddedCurves) and curves.stored.size > LARGE and self.method != "smooth":
+            state = self._fit_images(curves)
+            return eqx.tree_at(lambda basis: basis.state, self, state, is_leaf=lambda value: value is None)
+        y = curves.y
+        if not np.nanmean((y - np.nanmean(y, axis=0)) ** 2) > 0:
+            raise ValueError(NO_VARIATION)
         grid = None if self.method == "smooth" else self._grid(curves)
         state = self._fit_smooth(curves, generator) if grid is None else self._fit_grid(*grid, generator)
         return eqx.tree_at(lambda basis: basis.state, self, state, is_leaf=lambda value: value is None)
@@ -156,13 +163,24 @@ class Empirical(Basis):
         return points, values
 
     def _fit_grid(self, points: np.ndarray, values: np.ndarray, generator: np.random.Generator) -> EmpiricalState:
-        n, size, d_y = values.shape
+        n, _, d_y = values.shape
         pairs = grid_eigenpairs(values.reshape(n, -1), np.repeat(cell_weights(points), d_y), generator)
+        return self._grid_state(points, pairs, d_y)
+
+    def _fit_images(self, curves: GriddedCurves) -> EmpiricalState:
+        """As on a grid, without the values of all curves at once."""
+        blocks = lambda: (part.values().reshape(len(part), -1) for part in curves.blocks(CURVES_AT_ONCE))  # noqa: E731
+        pairs = streamed_eigenpairs(blocks, np.repeat(cell_weights(curves.points), curves.d_y))
+        if not len(pairs.values):
+            raise ValueError(NO_VARIATION)
+        return self._grid_state(curves.points, pairs, curves.d_y)
+
+    def _grid_state(self, points: np.ndarray, pairs: Eigenpairs, d_y: int) -> EmpiricalState:
         rank = leading_columns(pairs.values, DEFAULT_SHARE if self.truncation is None else self.truncation)
         total, kept = pairs.values.sum(), pairs.values[:rank]
         noise = max(total - kept.sum(), NOISE_FLOOR * total) / d_y
         columns = np.column_stack([pairs.mean, pairs.vectors[:, :rank] * np.sqrt(kept)])
-        functions = Interpolant(points, columns.reshape(size, -1))
+        functions = Interpolant(points, columns.reshape(len(points), -1))
         return EmpiricalState(functions, kept, float(noise), points.shape[1], d_y, "grid")
 
     def _fit_smooth(self, curves: Curves, generator: np.random.Generator) -> EmpiricalState:
@@ -181,11 +199,5 @@ class Empirical(Basis):
 
 def _common_points(curves: Curves) -> np.ndarray | None:
     """The points `(m, d_x)` of every curve, when all curves have the same, in the same order, none twice."""
-    length = int(curves.lengths[0])
-    if np.any(curves.lengths != length):
-        return None
-    points = curves.x[:length]
-    same = np.array_equal(
-        curves.x.reshape(len(curves), -1), np.broadcast_to(points.ravel(), (len(curves), points.size))
-    )
-    return points if same and len(sorted_union(points)[1]) == length else None
+    points = curves.common_points
+    return points if points is not None and len(sorted_union(points)[1]) == len(points) else None

@@ -6,6 +6,7 @@ divides by n − 1. Missing values are filled in by the law of a factor model, y
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,20 @@ def grid_eigenpairs(table: Table, weights: Float[np.ndarray, " values"], generat
         values, vectors = _complete_eigenpairs((table - mean) * root / np.sqrt(len(table) - 1))
     kept = values > NEGLIGIBLE * max(values[0], 0.0)
     return Eigenpairs(mean, vectors[:, kept] / root[:, None], values[kept])
+
+
+def streamed_eigenpairs(blocks: Callable[[], Iterable[Table]], weights: Float[np.ndarray, " values"]) -> Eigenpairs:
+    """The same of rows without gaps, and more of them than values, that `blocks` gives some at a time, twice."""
+    root, total, rows = np.sqrt(weights), np.zeros(len(weights)), 0
+    for table in blocks():
+        total, rows = total + table.sum(axis=0), rows + len(table)
+    mean, scatter = total / rows, np.zeros((len(weights), len(weights)))
+    for table in blocks():
+        centred = (table - mean) * root
+        scatter += centred.T @ centred
+    values, vectors = scipy.linalg.eigh(scatter / (rows - 1))
+    kept = values > NEGLIGIBLE * max(values[-1], 0.0)
+    return Eigenpairs(mean, vectors[:, kept][:, ::-1] / root[:, None], values[kept][::-1])
 
 
 def _complete_eigenpairs(table: Table) -> tuple[np.ndarray, np.ndarray]:

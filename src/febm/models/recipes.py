@@ -31,7 +31,7 @@ from febm.networks import (
     ResidualMLP,
     RoughGenerator,
 )
-from febm.observations import observe, project
+from febm.observations import observe, project_curves
 from febm.priors import Energy, EnergyPrior, GaussianPrior, Prior, Reference, TiltedPrior
 from febm.progress import Progress
 from febm.tails import NEGLIGIBLE_SHARE, TAIL_LEADING, Fold, Tail, TailSearch, choose_noise, ladder
@@ -70,7 +70,7 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     choices = choose_bases(folds, _search(plan, likelihood, largest, cosines, curves.d_y))
     tail = choices[0].tail
     basis = _chosen_basis(core, curves, tail)
-    projection = project(observe(basis, curves), tail.rank if tail.is_plain else None)
+    projection = project_curves(basis, curves, tail.rank if tail.is_plain else None)
     choice, trial = choices[0], None
     if plan.prior == "tilted":
         tries = [
@@ -122,7 +122,7 @@ def _chosen_basis(core: Basis, curves: Curves, tail: Tail) -> Basis:
         return core
     white = None if tail.remainder is None else Remainder.white(tail.remainder.orders)
     unweighted = Enriched(core, np.ones(core.rank), white, curves.d_y)
-    weights = tail.weights(project(observe(unweighted, curves)), curves.d_y)[: core.rank]
+    weights = tail.weights(project_curves(unweighted, curves), curves.d_y)[: core.rank]
     # Up to the last function that is used all are, if only a little: a basis has no functions of no size.
     weights = np.maximum(weights[: np.flatnonzero(weights)[-1] + 1], np.sqrt(NEGLIGIBLE_SHARE))
     return Enriched(core, weights, tail.remainder, curves.d_y)
@@ -157,9 +157,9 @@ def fold_basis(
     for part, held_out in zip(parts, splits, strict=True):
         whole = part if cosines is None else Enriched(part, np.ones(rank), Remainder.white(cosines), curves.d_y)
         columns = rank if cosines is None else whole.rank
-        fitting, judging = observe(whole, curves[~held_out]), observe(whole, curves[held_out])
-        hidden = hide_middles(judging) if cosines is not None and curves.d_x == 1 else ()
-        folds.append(Fold(project(fitting, columns), project(judging, columns), hidden))
+        fitting, judging = curves[~held_out], curves[held_out]
+        hidden = hide_middles(observe(whole, judging)) if cosines is not None and curves.d_x == 1 else ()
+        folds.append(Fold(project_curves(whole, fitting, columns), project_curves(whole, judging, columns), hidden))
     return Folded(fitted, folds, splits)
 
 
@@ -241,12 +241,12 @@ def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> Laten
 
 def _linear_noise(basis: Basis, curves: Curves, latent: int) -> float:
     """The noise scale with the largest evidence under the linear model."""
-    return float(np.sqrt(choose_noise(project(observe(basis, curves), latent))))
+    return float(np.sqrt(choose_noise(project_curves(basis, curves, latent))))
 
 
 def _mixture_base(plan: Plan, basis: Basis, curves: Curves, latent: int) -> Reference:
     """A mixture on the scores that the linear model gives the curves."""
-    projection = project(observe(basis, curves), latent)
+    projection = project_curves(basis, curves, latent)
     fold = Fold(projection, projection)
     search = BaseSearch(TailSearch((latent,)), leading=(TAME_ENERGY,), components=(plan.components or 4,))
     return as_prior(fit_base(projection, choose_base([fold], search), starts=1), latent)

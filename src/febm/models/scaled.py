@@ -87,7 +87,8 @@ def scale_alike(scaling: Scaling, scalings: list[Scaling], further: Curves) -> t
 
 def _default_points(curves: Curves) -> Float[np.ndarray, "points inputs"]:
     """The points of the training curves where they are few, else a grid over their domain."""
-    points = np.unique(curves.x, axis=0)
+    common = curves.common_points
+    points = np.unique(curves.x if common is None else common, axis=0)
     if len(points) <= 2 * np.max(curves.lengths):
         return points
     lower, upper = curves.domain
