@@ -17,7 +17,7 @@ from febm.ragged import chosen, sorted_union
 
 
 class GriddedCurves(Curves):
-    """`Curves` whose values are `stored/divisor + shift` at the same points for all; `x` and `y` are made when asked for.
+    """`Curves` with values `stored/divisor + shift` at the same points for all; `x` and `y` are made when asked for.
 
     Everything that `Curves` does it does too. What only picks curves, or scales values, makes no values.
 
