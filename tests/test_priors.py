@@ -220,3 +220,33 @@ def test_log_normaliser_is_filled_in_without_touching_anything_else(name):
 def test_impossible_priors_are_refused_with_a_sentence(build, sentence):
     with pytest.raises(ValueError, match=sentence):
         build()
+
+
+@every_prior
+def test_the_coordinates_behind_the_entangled_ones_are_independent_standard_normals(name):
+    """log p(z) less that of the leading part is log N(rest; 0, I), up to a constant."""
+    prior = priors()[name]
+    part = prior.leading_part(prior.entangled)
+    assert part.dim == prior.entangled
+    whole, leading = jax.vmap(prior.log_density)(latents), jax.vmap(part.log_density)(latents[:, : part.dim])
+    rest = whole - leading + 0.5 * jnp.sum(latents[:, part.dim :] ** 2, axis=1)
+    np.testing.assert_allclose(rest, rest[0], atol=1e-4)
+
+
+def test_coordinates_that_nothing_ties_together_are_not_entangled():
+    found = {name: prior.entangled for name, prior in priors().items()}
+    assert found == {
+        "gaussian": DIM,  # of a spread of their own
+        "mixture": 2,
+        "energy": DIM,
+        "tilted": 2,
+        "tilted twice": 3,
+        "tilted energy": DIM,
+    }
+    assert GaussianPrior(DIM).entangled == 1
+
+
+def test_an_energy_with_a_floor_never_falls_below_it_and_is_the_network_far_above():
+    falling = Energy(lambda z: z[0], 1, floor=-6.0)
+    values = jax.vmap(falling)(jnp.array([[-100.0], [-6.0], [20.0]]))
+    np.testing.assert_allclose(values, [-6.0, -6.0 + np.log(2), 20.0], atol=1e-5)

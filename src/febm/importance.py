@@ -19,6 +19,9 @@ from febm.training import Information, Objective
 # Half of the proposals come from the base with this many times its spread, so that no weight explodes where the
 # energy moves mass into the tails.
 WIDENING = 1.3
+# The weight of the squared log normaliser in the loss: nothing else says at which level the energy is, and what is
+# bounded is its fall below zero.
+LEVEL = 0.1
 
 
 class ScoreDraws(eqx.Module):
@@ -79,10 +82,11 @@ class TiltLikelihood(Objective):
     judging: Proposals
 
     def loss(self, model: Energy, batch: ScoreDraws, key: PRNGKeyArray) -> tuple[Float[Array, ""], Information]:
-        """The negative gain of a batch."""
+        """The negative gain of a batch, and what keeps the level of the energy."""
         block = jax.random.randint(key, (1,), 0, len(self.training.draws))
         constant, effective = log_normaliser(model, jax.tree.map(lambda array: array[block], self.training))
-        return constant - jnp.mean(_log_mean_tilt(model, batch.draws)), {"effective": effective}
+        gain = jnp.mean(_log_mean_tilt(model, batch.draws)) - constant
+        return LEVEL * constant**2 - gain, {"effective": effective}
 
     def score(self, model: Energy, held_out: ScoreDraws, key: PRNGKeyArray) -> Float[Array, ""]:
         """The gain on held-out curves."""

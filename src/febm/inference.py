@@ -32,6 +32,9 @@ Method = Literal["auto", "exact", "langevin", "mala", "nuts", "smc", "importance
 METHODS: tuple[str, ...] = get_args(Method)[:-1]
 # Importance proposals are held in memory for so many curves together.
 CURVES_AT_ONCE = 256
+# Weighted proposals behind draws of a tilted prior. Few of them keep a weight, and fewer than the draws would make
+# copies of some; a chain moves copies apart, but not from one mode to another.
+LEAST_PROPOSALS, PROPOSALS_PER_DRAW, PROPOSALS_AT_ONCE = 1 << 17, 128, 1 << 14
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,15 +193,27 @@ def _mean_latent(
     return np.concatenate([leading, roughness, conjugate.tail_mean(information, leading)], axis=1)
 
 
-def draw_prior(prior: Prior, count: int, *, steps: int, key: PRNGKeyArray, proposals: int = 1 << 15) -> PriorDraws:
+def draw_prior(prior: Prior, count: int, *, steps: int, key: PRNGKeyArray) -> PriorDraws:
     """Draws of the prior: exact for a reference measure, else weighted proposals and Metropolis-corrected steps.
 
-    The diagnostics of the latter: `acceptance` of the steps, and `effective`, how many proposals the weights leave.
+    Coordinates behind the entangled ones are drawn exactly: chains that need not move them take longer steps. The
+    diagnostics are the `acceptance` of the steps, and `effective`, how many proposals the weights leave.
     """
     if isinstance(prior, Reference):
         return PriorDraws(np.asarray(prior.sample(key, count), dtype=float), {})
-    draws, acceptance, effective = _draw_tilted(prior, count, steps, max(proposals, 16 * count), key)
-    return PriorDraws(np.asarray(draws, dtype=float), {"acceptance": float(acceptance), "effective": float(effective)})
+    propose_key, choose_key, move_key, rest_key = jax.random.split(key, 4)
+    leading = prior.leading_part(prior.entangled)
+    blocks = -(-max(LEAST_PROPOSALS, PROPOSALS_PER_DRAW * count) // PROPOSALS_AT_ONCE)
+    candidates, log_weights = (np.asarray(part) for part in _propose(leading, blocks, propose_key))
+    weights = scipy.special.softmax(log_weights.astype(float))
+    chosen = numpy_generator(choose_key).choice(len(weights), count, p=weights)
+    draws, acceptance = _move(leading, candidates[chosen], candidates.std(axis=0), steps, move_key)
+    rest = jax.random.normal(rest_key, (count, prior.dim - leading.dim), jnp.float32)
+    effective = 1 / np.sum(weights**2)
+    return PriorDraws(
+        np.concatenate([draws, rest], axis=1, dtype=float),
+        {"acceptance": float(acceptance), "effective": float(effective)},
+    )
 
 
 def log_normaliser(model: LatentModel, effort: Effort, key: PRNGKeyArray) -> Float[Array, ""]:
@@ -209,23 +224,29 @@ def log_normaliser(model: LatentModel, effort: Effort, key: PRNGKeyArray) -> Flo
 
 
 @eqx.filter_jit
-def _draw_tilted(
-    prior: Prior, count: int, steps: int, proposals: int, key: PRNGKeyArray
-) -> tuple[Float[Array, "count latent"], Float[Array, ""], Float[Array, ""]]:
-    proposal_key, choose_key, key = jax.random.split(key, 3)
-    candidates = prior.reference.sample(proposal_key, proposals)
-    log_weights = jax.vmap(prior.log_tilt)(candidates)
-    chosen = jax.random.categorical(choose_key, log_weights, shape=(count,))
-    start = candidates[chosen]
-    # Steps in the geometry of the reference's spread; the size adapts to the acceptance over the first half.
-    spread = jnp.std(candidates, axis=0)
+def _propose(prior: Prior, blocks: int, key: PRNGKeyArray) -> tuple[Float[Array, "some dim"], Float[Array, " some"]]:
+    """Draws of the reference, some at a time, with the logarithms of their weights."""
+
+    def block(key):
+        drawn = prior.reference.sample(key, PROPOSALS_AT_ONCE)
+        return drawn, jax.vmap(prior.log_tilt)(drawn)
+
+    drawn, log_weights = jax.lax.map(block, jax.random.split(key, blocks))
+    return drawn.reshape(-1, prior.dim), log_weights.reshape(-1)
+
+
+@eqx.filter_jit
+def _move(
+    prior: Prior, start: Float[ndarray, "count dim"], spread: Float[ndarray, " dim"], steps: int, key: PRNGKeyArray
+) -> tuple[Float[Array, "count dim"], Float[Array, ""]]:
+    """Metropolis-corrected steps in the geometry of `spread`; the size adapts to the acceptance over the first half."""
     target = lambda u: prior.log_density(spread * u)  # noqa: E731
     kernel = jax.vmap(blackjax.mala.build_kernel(), (0, 0, None, None))
 
     def move(carry, inputs):
         states, log_size = carry
         step, step_key = inputs
-        states, info = kernel(jax.random.split(step_key, count), states, target, jnp.exp(log_size))
+        states, info = kernel(jax.random.split(step_key, len(start)), states, target, jnp.exp(log_size))
         acceptance = jnp.mean(info.acceptance_rate)
         change = jnp.where(step < steps // 2, acceptance - samplers.MALA_ACCEPTANCE, 0.0)
         return (states, log_size + change), acceptance
@@ -233,9 +254,7 @@ def _draw_tilted(
     states = jax.vmap(lambda u: blackjax.mala.init(u, target))(start / spread)
     inputs = jnp.arange(steps), jax.random.split(key, steps)
     (states, _), acceptance = jax.lax.scan(move, (states, jnp.log(0.05)), inputs)
-    # Kong's effective sample size of the weights.
-    log_effective = 2 * jax.nn.logsumexp(log_weights) - jax.nn.logsumexp(2 * log_weights)
-    return spread * states.position, jnp.mean(acceptance[steps // 2 :]), jnp.exp(log_effective)
+    return spread * states.position, jnp.mean(acceptance[steps // 2 :])
 
 
 @eqx.filter_jit

@@ -42,6 +42,16 @@ class Prior(eqx.Module):
     def log_tilt(self, z: Float[Array, " dim"]) -> Float[Array, ""]:
         """The difference log_density(z) − reference.log_density(z)."""
 
+    @property
+    def entangled(self) -> int:
+        """How many leading coordinates there are before the rest, independent standard normals; at least one."""
+        return self.dim
+
+    def leading_part(self, dim: int) -> "Prior":
+        """The prior of the first `dim` coordinates, at least the entangled ones; up to a constant."""
+        assert dim == self.dim
+        return self
+
 
 class Reference(Prior):
     """A normalised prior with exact sampling; it is its own reference."""
@@ -86,6 +96,15 @@ class GaussianPrior(Reference):
             raise ValueError(f"GaussianPrior: scale is {scale}; give a finite number above 0.")
         self.dim = whole_number("GaussianPrior: dim", dim)
         self.scale = float(scale)
+
+    @property
+    def entangled(self) -> int:
+        """One, where all are standard normals."""
+        return 1 if self.scale == 1 else self.dim
+
+    def leading_part(self, dim: int) -> "GaussianPrior":
+        """The same in fewer dimensions."""
+        return GaussianPrior(dim, self.scale)
 
     def log_density(self, z: Float[Array, " dim"]) -> Float[Array, ""]:
         """−½ ‖z‖²/scale² − dim·(log scale + ½ log 2π)."""
@@ -150,6 +169,15 @@ class MixturePrior(Reference):
         return self.means.shape[1]
 
     @property
+    def entangled(self) -> int:
+        """r."""
+        return self.leading
+
+    def leading_part(self, dim: int) -> "MixturePrior":
+        """The same mixture with fewer coordinates behind it."""
+        return MixturePrior(self.log_weights, self.means, self.factors, dim)
+
+    @property
     def factors(self) -> Float[Array, "components leading leading"]:
         """Lower Cholesky factors of the covariances."""
         return _inverse(self.whiteners)
@@ -191,15 +219,21 @@ class MixturePrior(Reference):
 class Energy(eqx.Module):
     """E(z) = network(z[:dim]) + ½ c ‖z[:dim]‖²: it sees the leading coordinates, whatever the length of z.
 
-    A network alone may fall without bound, and exp(−E) then has no integral; a confinement c > 0 gives it one.
+    A network alone may fall without bound, and exp(−E) then has no integral; a confinement c > 0 gives it one. With a
+    floor b the network is bent, E = b + log(1 + e^(network − b)), and never falls below b.
     """
 
     network: Callable[[Float[Array, " dim"]], Float[Array, ""]]
     dim: int = eqx.field(static=True)
     confinement: float = eqx.field(static=True)
+    floor: float = eqx.field(static=True)
 
     def __init__(
-        self, network: Callable[[Float[Array, " dim"]], Float[Array, ""]], dim: int, confinement: float = 0.0
+        self,
+        network: Callable[[Float[Array, " dim"]], Float[Array, ""]],
+        dim: int,
+        confinement: float = 0.0,
+        floor: float = -np.inf,
     ) -> None:
         dim = whole_number("Energy: dim", dim)
         inputs, outputs = getattr(network, "in_size", dim), getattr(network, "out_size", "scalar")
@@ -210,11 +244,14 @@ class Energy(eqx.Module):
         self.network = network
         self.dim = dim
         self.confinement = float(confinement)
+        self.floor = float(floor)
 
     def __call__(self, z: Float[Array, " latent"]) -> Float[Array, ""]:
         """The energy of one latent; batches are the caller's `vmap`."""
         seen = z[: self.dim]
         energy = self.network(seen)
+        if np.isfinite(self.floor):
+            energy = jax.nn.softplus(energy - self.floor) + self.floor
         return energy + 0.5 * self.confinement * jnp.sum(jnp.square(seen)) if self.confinement else energy
 
 
@@ -295,6 +332,15 @@ class TiltedPrior(Prior):
     def reference(self) -> Reference:
         """The base, or what the base refers to."""
         return self.base.reference
+
+    @property
+    def entangled(self) -> int:
+        """What the base has, and what the energy sees."""
+        return max(self.base.entangled, self.energy.dim)
+
+    def leading_part(self, dim: int) -> "TiltedPrior":
+        """The leading part of the base, tilted."""
+        return TiltedPrior(self.base.leading_part(dim), self.energy, self.log_normaliser)
 
     def log_density(self, z: Float[Array, " dim"]) -> Float[Array, ""]:
         """The sum log p₀(z) − E(z)."""

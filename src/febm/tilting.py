@@ -23,6 +23,9 @@ from febm.training import Group, Optimisation, Trained, train
 
 # Proposals behind the held-out score, in blocks of those behind a step of the training.
 JUDGING_BLOCKS = 4
+# The tilt multiplies the density of the base by e⁶ at most. Where hardly any proposal falls, nothing else keeps it from
+# making a pocket of mass around a single curve, which samples then show in one draw of thousands and not in the next.
+ENERGY_FLOOR = -6.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +162,7 @@ def _train(
             propose(base, propose_key, training.blocks, training.proposals),
             propose(base, judge_key, JUDGING_BLOCKS, training.proposals),
         ),
-        Energy(network, seen),
+        Energy(network, seen, floor=ENERGY_FLOOR),
         ScoreDraws(scores),
         ScoreDraws(held_out),
         groups={"prior": training.group},
