@@ -43,13 +43,14 @@ def rescore(job: Job, model: febm.FEBM, times: int) -> pd.DataFrame:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path, help="folder of a run of `febm benchmark`")
+    parser.add_argument("run", type=Path, nargs="?", default="febm-benchmark", help="folder of a `febm benchmark` run")
     parser.add_argument("--times", type=int, default=10)
     options = parser.parse_args()
     folder = RunFolder(options.run)
-    for job in plan(["power", "prediction"], models=["FEBM"]):
-        if not folder.model_path(job).exists():
-            continue
+    jobs = [job for job in plan(["power", "prediction"], models=["FEBM"]) if folder.model_path(job).exists()]
+    if not jobs:
+        print(f"There is no fitted F-EBM in {options.run}; run `febm benchmark --models FEBM --out {options.run}` first.")
+    for job in jobs:
         found = rescore(job, febm.load(folder.model_path(job)), options.times)
         for metric, as_share in SHOWN.items():
             scores = found[found.index.get_level_values("metric") == metric]
