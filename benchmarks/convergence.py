@@ -49,7 +49,9 @@ def main() -> None:
     folder = RunFolder(options.run)
     jobs = [job for job in plan(["power", "prediction"], models=["FEBM"]) if folder.model_path(job).exists()]
     if not jobs:
-        print(f"There is no fitted F-EBM in {options.run}; run `febm benchmark --models FEBM --out {options.run}` first.")
+        print(
+            f"There is no fitted F-EBM in {options.run}; run `febm benchmark --models FEBM --out {options.run}` first."
+        )
     for job in jobs:
         found = rescore(job, febm.load(folder.model_path(job)), options.times)
         for metric, as_share in SHOWN.items():
