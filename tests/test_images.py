@@ -205,7 +205,7 @@ def as_plain(curves: febm.Curves) -> febm.Curves:
 def test_a_basis_of_images_seen_some_at_a_time_is_that_of_all_at_once(many, monkeypatch):
     expected = Empirical(rank=5).fit(as_plain(many), key=jax.random.key(0))
     monkeypatch.setattr(empirical_module, "LARGE", 0)
-    monkeypatch.setattr(empirical_module, "CURVES_AT_ONCE", 70)
+    monkeypatch.setattr("febm.gridded.CURVES_AT_ONCE", 70)
     found = Empirical(rank=5).fit(many, key=jax.random.key(0))
     np.testing.assert_allclose(found.spectrum, expected.spectrum, rtol=1e-9)
     np.testing.assert_allclose(found.mean(many.points), expected.mean(many.points), rtol=1e-9)
@@ -220,7 +220,7 @@ def test_images_all_alike_have_no_basis(monkeypatch):
 
 
 def test_statistics_of_images_are_those_of_curves(many, monkeypatch):
-    monkeypatch.setattr("febm.observations.CURVES_AT_ONCE", 70)
+    monkeypatch.setattr("febm.gridded.CURVES_AT_ONCE", 70)
     basis = Empirical(rank=5).fit(many, key=jax.random.key(0))
     found, expected = project_curves(basis, many, 3), project(observe(basis, as_plain(many)), 3)
     for name in found._fields:

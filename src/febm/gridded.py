@@ -15,6 +15,8 @@ from jaxtyping import Float64, Int64, Num
 from febm.curves import Curves
 from febm.ragged import chosen, sorted_union
 
+CURVES_AT_ONCE = 2048
+
 
 class GriddedCurves(Curves):
     """`Curves` with values `stored/divisor + shift` at the same points for all; `x` and `y` are made when asked for.
@@ -107,9 +109,9 @@ class GriddedCurves(Curves):
         found += self.shift
         return found
 
-    def blocks(self, size: int) -> Iterator[GriddedCurves]:
-        """The curves, so many at a time."""
-        return (self[first : first + size] for first in range(0, len(self), size))
+    def blocks(self) -> Iterator[GriddedCurves]:
+        """The curves, some at a time, so that the values of all are never there at once."""
+        return (self[first : first + CURVES_AT_ONCE] for first in range(0, len(self), CURVES_AT_ONCE))
 
     def scaled(self, points: np.ndarray, scale: Any, shift: Any) -> GriddedCurves:
         """The same curves at other points, with values y·scale + shift."""

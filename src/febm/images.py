@@ -30,6 +30,12 @@ def grid2d(height: int, width: int) -> Float64[np.ndarray, "pixels 2"]:
     return np.stack(np.meshgrid(*centres, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
+def grid_shape(points: Float64[np.ndarray, "points 2"]) -> tuple[int, int] | None:
+    """Rows and columns of the grid that the distinct `points` fill; None where they do not fill one."""
+    rows, columns = (len(np.unique(coordinate)) for coordinate in points.T)
+    return (rows, columns) if rows * columns == len(points) else None
+
+
 def from_images(images: Any, labels: Any = None, *, ids: Any = None, covariates: Any = None) -> Curves:
     """What `Curves.from_images` does."""
     name = "Curves.from_images"
@@ -59,14 +65,14 @@ def to_images(curves: Curves) -> Float64[np.ndarray, "images height width *colou
     if curves.d_x != 2:
         raise ValueError(f"{name}: images are functions of two inputs; these curves have {curves.d_x}.")
     points, values = curves.to_grid()
-    height, width = (len(np.unique(coordinate)) for coordinate in points.T)
-    if height * width != len(points):
+    shape = grid_shape(points)
+    if shape is None:
         raise ValueError(
-            f"{name}: the {count(len(points), 'point')} of the curves fill no grid of {height} rows and {width} "
-            "columns; evaluate a model at febm.grid2d(height, width), or draw the points with "
+            f"{name}: the {count(len(points), 'point')} of the curves fill no grid of rows and columns; evaluate "
+            "a model at febm.grid2d(height, width), or draw the points with "
             "febm.plotting.plot_images(curves, scatter=True)."
         )
-    images = values.reshape(len(curves), height, width, curves.d_y)
+    images = values.reshape(len(curves), *shape, curves.d_y)
     return images[..., 0] if curves.d_y == 1 else images
 
 

@@ -21,8 +21,6 @@ T = TypeVar("T")
 # Curves whose points come from one grid share their features: one matrix product for a whole batch instead of one
 # per curve. A union of points up to this many times the longest curve still costs less than features per curve.
 SHARING_LIMIT = 4
-# Curves on a common grid whose values are made at a time.
-CURVES_AT_ONCE = 2048
 
 
 class Observations(eqx.Module):
@@ -83,7 +81,7 @@ def project_curves(basis: Basis, curves: Curves, rank: int | None = None) -> Pro
     features = features.reshape(-1, features.shape[-1])
     moment, square = np.empty((len(curves), features.shape[1])), np.empty(len(curves))
     done = 0
-    for block in curves.blocks(CURVES_AT_ONCE):
+    for block in curves.blocks():
         residual = (block.values() - mean).reshape(len(block), -1)
         part = slice(done, done := done + len(block))
         moment[part], square[part] = residual @ features, np.sum(residual**2, axis=1)

@@ -23,7 +23,7 @@ from febm.transforms import IDENTITY, LOGARITHM, Transform, choose_transform, na
 INPUTS = ("box", "none")
 OUTPUTS = ("standard", "curve", "none")
 TRANSFORMS = ("auto", "identity", "log", "power", "shifted")
-# Of more images than this only as many are looked at: their units are no secret.
+# Of more images than twice this about as many are looked at, evenly spread: units need no more.
 MANY_IMAGES = 4096
 
 

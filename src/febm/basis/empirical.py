@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self, TypeAlias, get_args
+from typing import Literal, Self, TypeAlias, TypeGuard, get_args
 
 import equinox as eqx
 import numpy as np
@@ -28,7 +28,6 @@ LARGEST_GRID = 4096  # points times outputs: what an eigenproblem or an interpol
 SEEN_TOGETHER = 10  # curves in which every pair of points must occur for a grid with missing values
 NOISE_FLOOR = 1e-6  # of the average variance: the least noise reported
 LARGE = 1 << 22  # values of curves on a common grid from which they are looked at some at a time
-CURVES_AT_ONCE = 2048
 NO_VARIATION = "curves have the same value everywhere; there is no variation to build a basis from."
 
 
@@ -89,15 +88,7 @@ class Empirical(Basis):
         """A fitted copy: see `Basis.fit`."""
         if len(curves) < 2:
             raise ValueError("curves must hold at least 2 curves to have a covariance; got 1. Add curves.")
-        generator = numpy_generator(key)
-        if isinstance(curves, GriddedCurves) and curves.stored.size > LARGE and self.method != "smooth":
-            state = self._fit_images(curves)
-            return eqx.tree_at(lambda basis: basis.state, self, state, is_leaf=lambda value: value is None)
-        y = curves.y
-        if not np.nanmean((y - np.nanmean(y, axis=0)) ** 2) > 0:
-            raise ValueError(NO_VARIATION)
-        grid = None if self.method == "smooth" else self._grid(curves)
-        state = self._fit_smooth(curves, generator) if grid is None else self._fit_grid(*grid, generator)
+        state = self._fit_images(curves) if self._streams(curves) else self._fit_values(curves, numpy_generator(key))
         return eqx.tree_at(lambda basis: basis.state, self, state, is_leaf=lambda value: value is None)
 
     def mean(self, x: np.ndarray) -> Float[np.ndarray, "points outputs"]:
@@ -135,6 +126,19 @@ class Empirical(Basis):
         x = as_points(x, state.d_x, "x")
         return state.functions(x).reshape(len(x), state.d_y, -1)
 
+    def _streams(self, curves: Curves) -> TypeGuard[GriddedCurves]:
+        """Whether there are so many values, on not too many points, that they are seen some at a time."""
+        if not isinstance(curves, GriddedCurves) or self.method == "smooth":
+            return False
+        return curves.stored.size > LARGE and len(curves.points) * curves.d_y <= LARGEST_GRID
+
+    def _fit_values(self, curves: Curves, generator: np.random.Generator) -> EmpiricalState:
+        y = curves.y
+        if not np.nanmean((y - np.nanmean(y, axis=0)) ** 2) > 0:
+            raise ValueError(NO_VARIATION)
+        grid = None if self.method == "smooth" else self._grid(curves)
+        return self._fit_smooth(curves, generator) if grid is None else self._fit_grid(*grid, generator)
+
     def _grid(self, curves: Curves) -> tuple[np.ndarray, np.ndarray] | None:
         """Common points `(U, d_x)` and values there `(n, U, d_y)`; None if the curves are to be smoothed."""
         n, d_y = len(curves), curves.d_y
@@ -169,7 +173,7 @@ class Empirical(Basis):
 
     def _fit_images(self, curves: GriddedCurves) -> EmpiricalState:
         """As on a grid, without the values of all curves at once."""
-        blocks = lambda: (part.values().reshape(len(part), -1) for part in curves.blocks(CURVES_AT_ONCE))  # noqa: E731
+        blocks = lambda: (part.values().reshape(len(part), -1) for part in curves.blocks())  # noqa: E731
         pairs = streamed_eigenpairs(blocks, np.repeat(cell_weights(curves.points), curves.d_y))
         if not len(pairs.values):
             raise ValueError(NO_VARIATION)

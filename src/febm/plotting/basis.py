@@ -11,9 +11,10 @@ from febm.basis import Basis
 from febm.checks import as_points, count, whole_number
 from febm.curves import Curves
 from febm.errors import NotFittedError
+from febm.images import grid_shape
 from febm.likelihoods import Gaussian
 from febm.networks import LinearGenerator
-from febm.plotting.images import grid_shape, plot_images
+from febm.plotting.images import plot_images
 from febm.plotting.style import (
     MODEL,
     OBSERVED,

@@ -104,12 +104,6 @@ def montage(
     return whole
 
 
-def grid_shape(points: Float[np.ndarray, "points 2"]) -> tuple[int, int] | None:
-    """Rows and columns of the grid that the distinct `points` fill; None where they do not fill one."""
-    rows, columns = (len(np.unique(coordinate)) for coordinate in points.T)
-    return (rows, columns) if rows * columns == len(points) else None
-
-
 def _rows_and_columns(shape: Any) -> tuple[int, int]:
     sides = tuple(shape) if isinstance(shape, Sequence | np.ndarray) and not isinstance(shape, str) else ()
     if len(sides) != 2 or not all(isinstance(side, int | np.integer) and side > 0 for side in sides):
