@@ -279,6 +279,7 @@ def _cosines(search: TailSearch) -> int:
 
 
 def _mean_square(folds: Sequence[Fold]) -> float:
-    """The mean square of the values about the mean function."""
-    square = sum(float(np.sum(fold.fitted.square)) for fold in folds)
-    return max(square / sum(int(np.sum(fold.fitted.size)) for fold in folds), np.finfo(float).tiny)
+    """The mean square of the values about the mean function, of all curves: the least noise is a share of it."""
+    parts = [part for fold in folds for part in (fold.fitted, fold.held_out)]
+    square = sum(float(np.sum(part.square)) for part in parts)
+    return max(square / sum(int(np.sum(part.size)) for part in parts), np.finfo(float).tiny)
