@@ -7,15 +7,15 @@ from scipy.stats import norm
 
 import febm
 from febm import gaps
-from febm.base_measure import STARTS, BaseChoice, BaseSearch, choose_bases, fit_base
+from febm.base_measure import MOST_CAUTION, STARTS, BaseChoice, BaseSearch, choose_bases, fit_base
 from febm.basis import Empirical
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
 from febm.conjugate import Mixture
 from febm.gaps import hide_middles
 from febm.mixture import Shrinkage
 from febm.models.recipes import fold_basis
-from febm.observations import observe, project
-from febm.tails import Tail, TailSearch, choose_tail
+from febm.observations import Observations, observe, project
+from febm.tails import Fold, Tail, TailSearch, choose_tail
 
 X = np.linspace(0, 1, 40)
 
@@ -83,6 +83,24 @@ def test_a_mixture_of_many_components_comes_with_one_of_two():
     _, folds, _ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0))
     found = choose_bases(folds, BaseSearch(TailSearch((2, 3)), components=(1, 2, 8)))
     assert [choice.components for choice in found] == [8, 2]
+
+
+@pytest.mark.parametrize(("count", "least", "most"), [(25, 0.5, MOST_CAUTION), (2000, 0.0, 0.1)])
+def test_what_few_curves_teach_is_taken_with_caution(count, least, most):
+    """A covariance of eight coordinates estimated from 25 curves is too sure of what follows from what."""
+    rng = np.random.default_rng(3)
+    features = np.stack([np.cos(np.pi * k * X) / (1 + k) for k in range(8)], axis=-1)[:, None]
+
+    def observe_new(number):
+        functions = np.einsum("por,cr->cpo", features, rng.normal(size=(number, 8)))
+        values = functions + 0.1 * rng.normal(size=functions.shape)
+        return Observations(np.zeros((40, 1)), features, values, np.ones(values.shape, dtype=bool), shared=True)
+
+    fitted, held_out = observe_new(count), observe_new(400)
+    fold = Fold(project(fitted), project(held_out), hide_middles(held_out))
+    search = TailSearch((8,), noise_variance=0.01)
+    (choice,) = choose_bases([fold], BaseSearch(search, (8,), components=(1,), shrinkages=(Shrinkage(0.0, 1e-6),)))
+    assert least <= choice.caution <= most
 
 
 class TestMixture:
@@ -156,6 +174,32 @@ class TestGaps:
         plain = gaps.fill(wild, 0.01, Mixture.standard_normal(2)).log_density
         rough = gaps.fill(wild, 0.01, Mixture.standard_normal(2, 0.5)).log_density
         assert np.mean(rough > plain) > 0.8
+
+    def test_caution_widens_what_the_leading_coordinates_leave_open(self, observed):
+        """With one component: the variance of a value grows by the part of the leading coordinates, its mean stays."""
+        filled = gaps.fill(hide_middles(observed[0])[0], 0.01, Mixture.standard_normal(2))
+        assert np.all((filled.known > 0.5) & (filled.known < 1))
+        wider = filled.widened(0.5)
+        np.testing.assert_allclose(wider.expected, filled.expected, atol=1e-12)
+        added = 0.5 * filled.known[:, None] * filled.of_leading
+        np.testing.assert_allclose(wider.variances - filled.variances, added, rtol=1e-9)
+        assert np.all(filled.of_leading < filled.variances)
+        assert wider.coverage(0.9) >= filled.coverage(0.9)
+
+    def test_intervals_of_two_components_hold_the_quantiles_of_the_mixture(self):
+        """N(−1, 1) and N(1, 1) with equal weights."""
+        values = np.linspace(-3, 3, 601)[None]
+        filled = gaps.Filled(
+            np.log(np.full((2, 1, 1), 0.5)),
+            np.array([-1.0, 1.0])[:, None, None] * np.ones((2, 1, 601)),
+            np.ones((2, 1, 601)),
+            np.ones((2, 1, 601)),
+            np.ones(1),
+            values,
+            np.ones((1, 601), dtype=bool),
+        )
+        below = 0.5 * norm(-1).cdf(values) + 0.5 * norm(1).cdf(values)
+        assert filled.coverage(0.5) == pytest.approx(np.mean((below >= 0.25) & (below <= 0.75)))
 
     def test_curves_with_points_of_their_own_have_no_common_middle(self, observed):
         _, basis = observed

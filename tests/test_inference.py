@@ -1,5 +1,7 @@
 """Samplers of the latent posterior against closed forms, and against a posterior with two modes."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -53,6 +55,24 @@ def test_tempering_gives_the_log_evidence():
         for seed in range(6)
     ]
     np.testing.assert_allclose(np.mean(found, axis=0), expected, atol=0.3)
+
+
+def test_caution_widens_posteriors_by_what_a_curve_tells_and_leaves_means_and_evidence():
+    """The same draws about the same means; a curve without values is as unknown as before."""
+    observed = curves()
+    observed = dataclasses.replace(observed, mask=observed.mask & (np.arange(CURVES) > 0)[:, None, None])
+    plain = linear_model(MixturePrior(np.zeros(1), np.zeros((1, RANK)), np.eye(RANK)[None], RANK))
+    own, wider = (
+        exact(model, observed, effort=Effort(), key=jax.random.key(0))
+        for model in (plain, dataclasses.replace(plain, caution=0.7))
+    )
+    seen = observed.features[observed.mask[1, :, 0], 0]
+    left = np.linalg.inv(np.eye(RANK) + seen.T @ seen / 0.4**2)
+    known = np.array([0.0, 1 - np.trace(left) / RANK])
+    ratio = (wider.draws - wider.mean[:, None]) / (own.draws - own.mean[:, None])
+    np.testing.assert_allclose(ratio, np.broadcast_to(np.sqrt(1 + 0.7 * known)[:, None, None], ratio.shape), rtol=1e-4)
+    np.testing.assert_allclose(wider.mean, own.mean, atol=1e-12)
+    np.testing.assert_allclose(wider.log_evidence, own.log_evidence)
 
 
 class QuadraticEnergy(eqx.Module):

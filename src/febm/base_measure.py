@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy.optimize
 
 from febm import conjugate, gaps
 from febm.conjugate import Mixture, Projection
@@ -23,6 +24,8 @@ FEW_COMPONENTS = 2
 # Of more components there are several fits from starts of their own, and the base measure is their mean: where one
 # fit has overfitted another has not.
 STARTS, STARTS_TO_CHOOSE = 5, 2
+# Intervals of this level hold in the gaps of held-out curves, with a caution of at most so much.
+LEVEL, MOST_CAUTION = 0.9, 3.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +46,7 @@ class BaseChoice(NamedTuple):
     components: int
     shrinkage: Shrinkage
     evidence: float  # held-out nats per curve
+    caution: float = 0.0  # with which intervals in gaps hold; see `conjugate.growth`
 
     @property
     def rank(self) -> int:
@@ -71,10 +75,11 @@ def choose_bases(folds: Sequence[Fold], search: BaseSearch) -> list[BaseChoice]:
         return [choice]
     tried = _mixtures(folds, choice, leading, _affordable(folds, search.components), search.shrinkages)
     best, _ = simplest(tried, lambda choice: choice.components)
-    if best.components <= FEW_COMPONENTS:
-        return [best]
-    few = [pair for pair in tried if pair[0].components == FEW_COMPONENTS]
-    return [best, *(choice for choice, _ in sorted(few, key=lambda pair: -np.mean(pair[1]))[:1])]
+    choices = [best]
+    if best.components > FEW_COMPONENTS:
+        few = [pair for pair in tried if pair[0].components == FEW_COMPONENTS]
+        choices += [choice for choice, _ in sorted(few, key=lambda pair: -np.mean(pair[1]))[:1]]
+    return [choice._replace(caution=_choose_caution(folds, choice)) for choice in choices]
 
 
 def fit_base(projection: Projection, choice: BaseChoice, starts: int = STARTS) -> Mixture:
@@ -115,6 +120,22 @@ def _judge(folds: Sequence[Fold], choice: BaseChoice) -> Judged:
         filled = (gaps.fill(gap, choice.noise_variance, mixture).log_density for gap in fold.gaps)
         scores.append(evidence[-1] + sum(filled))
     return Judged(np.concatenate(evidence), np.concatenate(scores))
+
+
+def _choose_caution(folds: Sequence[Fold], choice: BaseChoice) -> float:
+    """The least caution with which intervals in the gaps of held-out curves hold as many values as they should."""
+    filled = []
+    for fold in folds:
+        if fold.gaps:
+            mixture = fit_base(fold.fitted, choice, starts=STARTS_TO_CHOOSE)
+            filled += [gaps.fill(gap, choice.noise_variance, mixture) for gap in fold.gaps]
+
+    def lacking(caution: float) -> float:
+        return LEVEL - float(np.mean([one.widened(caution).coverage(LEVEL) for one in filled]))
+
+    if not filled or lacking(0.0) <= 0:
+        return 0.0
+    return MOST_CAUTION if lacking(MOST_CAUTION) > 0 else scipy.optimize.bisect(lacking, 0.0, MOST_CAUTION, xtol=0.02)
 
 
 def _mixtures(

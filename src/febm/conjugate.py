@@ -135,6 +135,16 @@ class MixturePosterior(NamedTuple):
         """The weights with t integrated out."""
         return scipy.special.logsumexp(self.log_weights, axis=2)
 
+    @property
+    def known(self) -> Float[ndarray, " curves"]:
+        """How much of the leading coordinates a curve tells, 0 to 1: what is gone of their variances, on average."""
+        shares = np.exp(self.log_weights)
+        told = np.zeros(len(shares))
+        for component in range(shares.shape[1]):
+            _, left = self.given(component)
+            told += np.einsum("cs,cs->c", shares[:, component], 1 - np.mean(left, axis=2))
+        return told
+
     def given(self, component: int) -> tuple[Float[ndarray, "curves nodes leading"], Float[ndarray, "..."]]:
         """Means of z at every node of one component, and the variances along its axes."""
         variance = np.exp(2 * self.nodes)[:, :, None]
@@ -248,6 +258,15 @@ def condition(
         design=design,
         is_rough=mixture.roughness is not None,
     )
+
+
+def growth(known: Float[ndarray, " curves"], caution: float) -> Float[ndarray, " curves"]:
+    """The factor 1 + caution · known on posterior variances of leading coordinates.
+
+    What follows from what was learnt from some hundred curves, and the mixture is as sure of it as if from all curves
+    there are. Where nothing is known of a curve nothing follows, and samples of the model stay as they are.
+    """
+    return 1 + caution * known
 
 
 def posterior_mean(posterior: MixturePosterior, observed: Information) -> Float[ndarray, "curves rank"]:

@@ -64,8 +64,27 @@ class Filled(NamedTuple):
     log_shares: Float[ndarray, "components curves 1"]
     means: Float[ndarray, "components curves values"]
     variances: Float[ndarray, "components curves values"]
+    of_leading: Float[ndarray, "components curves values"]  # the part of the variances that leading coordinates have
+    known: Float[ndarray, " curves"]  # see `MixturePosterior.known`
     residual: Float[ndarray, "curves values"]  # zero where nothing is hidden
     hidden: Bool[ndarray, "curves values"]
+
+    @property
+    def expected(self) -> Float[ndarray, "curves values"]:
+        """The mean of every value."""
+        return np.sum(np.exp(self.log_shares) * self.means, axis=0)
+
+    def widened(self, caution: float) -> "Filled":
+        """The same with the leading coordinates less certain, by `conjugate.growth`."""
+        growth = conjugate.growth(self.known, caution)[:, None]
+        means = self.expected + np.sqrt(growth) * (self.means - self.expected)
+        return self._replace(means=means, variances=self.variances + (growth - 1) * self.of_leading)
+
+    def coverage(self, level: float) -> float:
+        """The share of hidden values in their central intervals that should hold `level`."""
+        below = scipy.special.ndtr((self.residual - self.means) / np.sqrt(self.variances))
+        place = np.sum(np.exp(self.log_shares) * below, axis=0)
+        return float(np.mean(np.abs(place - 0.5)[self.hidden] <= level / 2))
 
     @property
     def log_density(self) -> Float[ndarray, " curves"]:
@@ -77,8 +96,7 @@ class Filled(NamedTuple):
     @property
     def squared_error(self) -> float:
         """The mean square of the hidden values about what is expected of them."""
-        expected = np.sum(np.exp(self.log_shares) * self.means, axis=0)
-        return float(np.mean(np.square(self.residual - expected)[self.hidden]))
+        return float(np.mean(np.square(self.residual - self.expected)[self.hidden]))
 
 
 def fill(gap: Gap, noise_variance: float, mixture: Mixture) -> Filled:
@@ -87,17 +105,25 @@ def fill(gap: Gap, noise_variance: float, mixture: Mixture) -> Filled:
     observed = conjugate.information(gap.context, noise_variance, mixture.leading)
     posterior = conjugate.condition(mixture, observed)
     log_shares = posterior.component_log_weights
-    means, variances = [], []
+    means, of_leading, variances = [], [], []
     for k in range(len(mixture.means)):
         share = np.exp(posterior.log_weights[:, k] - log_shares[:, k, None])
         rough = np.exp(2 * np.sum(share * posterior.nodes, axis=1))
         at_nodes, _ = posterior.given(k)
         scores = np.einsum("cs,csl->cl", share, at_nodes)
         means.append(scores @ leading.T + conjugate.tail_mean(observed, scores) @ tail.T)
-        functions = _variances(posterior, observed, k, leading, tail, rough)
-        variances.append(functions + rough[:, None] * noise_variance)
-    residual = np.where(gap.hidden, gap.residual, 0.0)
-    return Filled(log_shares.T[:, :, None], np.stack(means), np.stack(variances), residual, gap.hidden)
+        first, rest = _variances(posterior, observed, k, leading, tail, rough)
+        of_leading.append(first)
+        variances.append(first + rest + rough[:, None] * noise_variance)
+    return Filled(
+        log_shares.T[:, :, None],
+        np.stack(means),
+        np.stack(variances),
+        np.stack(of_leading),
+        posterior.known,
+        np.where(gap.hidden, gap.residual, 0.0),
+        gap.hidden,
+    )
 
 
 def error_likelihood(gap: Gap, noise_variance: float, mixture: Mixture) -> float:
@@ -116,13 +142,16 @@ def _variances(
     leading: Float[ndarray, "values leading"],
     tail: Float[ndarray, "values tail"],
     rough: Float[ndarray, " curves"],
-) -> Float[ndarray, "curves values"]:
-    """Of the functions at the hidden points, given a component and the squared roughness of every curve."""
-    found = np.empty((len(rough), len(leading)))
+) -> tuple[Float[ndarray, "curves values"], Float[ndarray, "curves values"]]:
+    """Of the functions at the hidden points, given a component and the squared roughness of every curve.
+
+    What the leading coordinates have in them, and what the tail has that is left when those are known.
+    """
+    first, rest = np.empty((2, len(rough), len(leading)))
     for design in range(len(observed.precision)):
         here = observed.design == design
         along = np.square((leading - tail @ observed.tail_gain[design]) @ posterior.axes[design, component])
         beyond = np.sum(np.square(tail @ observed.tail_root[design]), axis=1)
         uncertain = rough[here, None] / (rough[here, None] + posterior.values[design, component])
-        found[here] = uncertain @ along.T + rough[here, None] * beyond
-    return found
+        first[here], rest[here] = uncertain @ along.T, rough[here, None] * beyond
+    return first, rest

@@ -176,13 +176,26 @@ def _exact(model: LatentModel, observed: Observations, effort: Effort, key: PRNG
         leading = np.take_along_axis(proposals, chosen[..., None], axis=1)
         # The mean of the base is known exactly, so only its change under the weights is estimated.
         shift = np.einsum("cs,csl->cl", weights - 1 / effort.proposals, proposals[..., : mixture.leading])
-        mean = mean[:, : mixture.leading] + shift
+        mean[:, : mixture.leading] += shift
         log_evidence = log_evidence + total - np.log(effort.proposals) - float(model.prior.log_normaliser)
     else:
         leading = conjugate.draw_leading(posterior, effort.draws, generator)
+    mean = mean[:, : mixture.leading]
+    _widen(leading[..., : mixture.leading], mean, conjugate.growth(posterior.known, model.caution))
     draws = conjugate.complete_draws(information, leading, generator)
-    mean = _mean_latent(information, mean[:, : mixture.leading], posterior.is_rough)
+    mean = _mean_latent(information, mean, posterior.is_rough)
     return LatentPosterior(draws, mean, log_evidence, diagnostics)
+
+
+def _widen(
+    draws: Float[ndarray, "curves draws leading"],
+    mean: Float[ndarray, "curves leading"],
+    growth: Float[ndarray, " curves"],
+) -> None:
+    """Multiply the variances about the mean, in place."""
+    draws -= mean[:, None]
+    draws *= np.sqrt(growth)[:, None, None]
+    draws += mean[:, None]
 
 
 def _mean_latent(

@@ -14,11 +14,15 @@ from febm.priors import GaussianPrior, MixturePrior, Prior, TiltedPrior
 
 
 class LatentModel(eqx.Module):
-    """Generator μ, prior p(z) and likelihood p(y | f)."""
+    """Generator μ, prior p(z) and likelihood p(y | f).
+
+    With `caution`, exact posteriors are wider than the model's own: see `conjugate.growth`.
+    """
 
     generator: Generator
     prior: Prior
     likelihood: Likelihood
+    caution: float = eqx.field(default=0.0, static=True)
 
     def function(self, z: Float[Array, " latent"], observed: Observations) -> Float[Array, "points outputs"]:
         """Values of the function that belongs to `z` at the observed points of one curve."""

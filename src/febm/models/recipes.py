@@ -100,7 +100,8 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
         prior, history = TiltedPrior(prior, *tilt), trial.history
     if not likelihood.fixed:
         likelihood = likelihood.with_scale(np.sqrt(tail.noise_variance))
-    return Fitted(basis, LatentModel(generator, prior, likelihood), history.assign(base_evidence=choice.evidence))
+    model = LatentModel(generator, prior, likelihood, choice.caution)
+    return Fitted(basis, model, history.assign(base_evidence=choice.evidence, caution=choice.caution))
 
 
 def _fit_leading(plan: Plan, choice: BaseChoice, projection: Projection) -> Mixture:
