@@ -13,7 +13,6 @@ from hypothesis.extra import numpy as arrays
 
 import febm
 from febm.basis import Empirical
-from febm.basis import empirical as empirical_module
 from febm.gridded import GriddedCurves
 from febm.observations import observe, project, project_curves
 
@@ -204,7 +203,7 @@ def as_plain(curves: febm.Curves) -> febm.Curves:
 
 def test_a_basis_of_images_seen_some_at_a_time_is_that_of_all_at_once(many, monkeypatch):
     expected = Empirical(rank=5).fit(as_plain(many), key=jax.random.key(0))
-    monkeypatch.setattr(empirical_module, "LARGE", 0)
+    monkeypatch.setattr("febm.gridded.LARGE", 0)
     monkeypatch.setattr("febm.gridded.CURVES_AT_ONCE", 70)
     found = Empirical(rank=5).fit(many, key=jax.random.key(0))
     np.testing.assert_allclose(found.spectrum, expected.spectrum, rtol=1e-9)
@@ -214,7 +213,7 @@ def test_a_basis_of_images_seen_some_at_a_time_is_that_of_all_at_once(many, monk
 
 
 def test_images_all_alike_have_no_basis(monkeypatch):
-    monkeypatch.setattr(empirical_module, "LARGE", 0)
+    monkeypatch.setattr("febm.gridded.LARGE", 0)
     with pytest.raises(ValueError, match="no variation"):
         Empirical().fit(febm.Curves.from_images(np.full((3, 2, 2), 7, np.uint8)), key=jax.random.key(0))
 

@@ -141,17 +141,22 @@ class MixturePosterior(NamedTuple):
         shares = np.exp(self.log_weights)
         told = np.zeros(len(shares))
         for component in range(shares.shape[1]):
-            _, left = self.given(component)
+            left = self.variances(component)
             told += np.einsum("cs,cs->c", shares[:, component], 1 - np.mean(left, axis=2))
         return told
 
+    def variances(self, component: int) -> Float[ndarray, "curves nodes leading"]:
+        """The variances along the axes of one component at every node."""
+        variance = np.exp(2 * self.nodes)[:, :, None]
+        return variance / (variance + self.values[self.design, component][:, None])
+
     def given(self, component: int) -> tuple[Float[ndarray, "curves nodes leading"], Float[ndarray, "..."]]:
         """Means of z at every node of one component, and the variances along its axes."""
-        variance = np.exp(2 * self.nodes)[:, :, None]
-        total = variance + self.values[self.design, component][:, None]
-        along = self.slopes[:, component][:, None] / total
-        axes = np.swapaxes(self.axes[self.design, component], 1, 2)
-        return self.means[component] + along @ axes, variance / total
+        left = self.variances(component)
+        along = self.slopes[:, component][:, None] * left / np.exp(2 * self.nodes)[:, :, None]
+        axes = np.swapaxes(self.axes[:, component], 1, 2)
+        moved = along @ (axes[0] if len(axes) == 1 else axes[self.design])
+        return self.means[component] + moved, left
 
 
 def project(
@@ -211,12 +216,11 @@ def condition(
     values, vectors = np.linalg.eigh(whitened)
     values = np.maximum(values, 0.0)
     pulled = means @ observed.precision  # Pμ, one row per design and component
-    slope = np.einsum("kij,cki->ckj", factors, observed.linear[:, None] - pulled[design])
-    slopes = (
-        np.einsum("ckij,cki->ckj", vectors[design], slope)
-        if len(vectors) > 1
-        else np.einsum("kij,cki->ckj", vectors[0], slope)
-    )
+    slope = (observed.linear[:, None] - pulled[design]).swapaxes(0, 1) @ factors  # one row per component and curve
+    if len(vectors) == 1:
+        slopes = (slope @ vectors[0]).swapaxes(0, 1)
+    else:
+        slopes = np.einsum("ckij,kci->ckj", vectors[design], slope)
     at_means = observed.square[:, None] - 2 * observed.linear @ means.T + np.sum(pulled * means, axis=2)[design]
 
     def log_joint(t: Float[ndarray, "curves nodes"]) -> Float[ndarray, "curves components nodes"]:

@@ -5,8 +5,8 @@ A set of 60,000 pictures of 28 by 28 pixels is 47 MB of bytes, but 376 MB of flo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,12 @@ from jaxtyping import Float64, Int64, Num
 from febm.curves import Curves
 from febm.ragged import chosen, sorted_union
 
+if TYPE_CHECKING:
+    from febm.censoring import Censoring
+
 CURVES_AT_ONCE = 2048
+# Values from which curves are looked at some at a time only.
+LARGE = 1 << 22
 
 
 class GriddedCurves(Curves):
@@ -33,14 +38,17 @@ class GriddedCurves(Curves):
         As of `Curves`, already checked.
     divisor, shift : (d_y,)
         What makes values of it.
+    censorings : for each output, or none at all
+        How the values go on beyond the end of their range, where they do.
     """
 
-    __slots__ = ("divisor", "points", "shift", "stored")
+    __slots__ = ("censorings", "divisor", "points", "shift", "stored")
 
     points: Float64[np.ndarray, "points d_x"]
     stored: Num[np.ndarray, "curves points d_y"]
     divisor: Float64[np.ndarray, " d_y"]
     shift: Float64[np.ndarray, " d_y"]
+    censorings: tuple[Censoring | None, ...]
 
     def __init__(
         self,
@@ -50,6 +58,7 @@ class GriddedCurves(Curves):
         covariates: pd.DataFrame | None = None,
         divisor: Any = 1.0,
         shift: Any = 0.0,
+        censorings: Sequence[Censoring | None] = (),
     ) -> None:
         outputs = stored.shape[2]
         kept = {
@@ -62,6 +71,7 @@ class GriddedCurves(Curves):
             array = array.view()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+        object.__setattr__(self, "censorings", tuple(censorings))
         object.__setattr__(self, "ids", ids)
         object.__setattr__(self, "_covariates", covariates)
 
@@ -107,17 +117,21 @@ class GriddedCurves(Curves):
         """The values at the points."""
         found = self.stored / self.divisor
         found += self.shift
+        for output, censoring in enumerate(self.censorings):
+            if censoring is not None:
+                found[..., output] = censoring.continued(self.points, found[..., output])
         return found
 
     def blocks(self) -> Iterator[GriddedCurves]:
         """The curves, some at a time, so that the values of all are never there at once."""
         return (self[first : first + CURVES_AT_ONCE] for first in range(0, len(self), CURVES_AT_ONCE))
 
-    def scaled(self, points: np.ndarray, scale: Any, shift: Any) -> GriddedCurves:
-        """The same curves at other points, with values y·scale + shift."""
-        return GriddedCurves(
-            points, self.stored, self.ids, self._covariates, self.divisor / scale, self.shift * scale + shift
-        )
+    def scaled(
+        self, points: np.ndarray, scale: Any, shift: Any, censorings: Sequence[Censoring | None] = ()
+    ) -> GriddedCurves:
+        """The same curves at other points, with values y·scale + shift that go on as `censorings` say."""
+        divisor, moved = self.divisor / scale, self.shift * scale + shift
+        return GriddedCurves(points, self.stored, self.ids, self._covariates, divisor, moved, censorings)
 
     def to_grid(self) -> tuple[np.ndarray, Float64[np.ndarray, "curves points d_y"]]:
         """The sorted points, `(m,)` or `(m, d_x)`, and the values there."""
@@ -132,10 +146,18 @@ class GriddedCurves(Curves):
         table = self._covariates
         if table is not None:
             table = (table.iloc[picked] if isinstance(picked, slice) else table.take(picked)).reset_index(drop=True)
-        return GriddedCurves(self.points, self.stored[picked], self.ids[picked], table, self.divisor, self.shift)
+        return GriddedCurves(
+            self.points, self.stored[picked], self.ids[picked], table, self.divisor, self.shift, self.censorings
+        )
 
     def __reduce__(self) -> tuple:
-        return GriddedCurves, (self.points, self.stored, self.ids, self._covariates, self.divisor, self.shift)
+        kept = (self.points, self.stored, self.ids, self._covariates, self.divisor, self.shift, self.censorings)
+        return GriddedCurves, kept
+
+
+def are_many(curves: Curves) -> TypeGuard[GriddedCurves]:
+    """Whether curves are kept as they came, and so many that the values of all at once would be a burden."""
+    return isinstance(curves, GriddedCurves) and curves.stored.size > LARGE
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

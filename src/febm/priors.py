@@ -125,6 +125,9 @@ class GaussianPrior(Reference):
         return jnp.eye(self.dim, dtype=jnp.float32) / self.scale**2
 
 
+DRAWS_AT_ONCE = 1024
+
+
 class MixturePrior(Reference):
     """Σₖ πₖ N(μₖ, LₖLₖᵀ) on the leading r coordinates, N(0, 1) on each of the rest.
 
@@ -200,7 +203,10 @@ class MixturePrior(Reference):
         component = jax.random.categorical(component_key, self.log_weights, shape=(n,))
         noise = jax.random.normal(noise_key, (n, self.dim), jnp.float32)
         head, tail = noise[:, : self.leading], noise[:, self.leading :]
-        head = self.means[component] + jnp.einsum("nij,nj->ni", self.factors[component], head)
+        factors = self.factors
+        # Some at a time: each draw takes a factor of its own along.
+        spread = jax.lax.map(lambda drawn: factors[drawn[0]] @ drawn[1], (component, head), batch_size=DRAWS_AT_ONCE)
+        head = self.means[component] + spread
         return jnp.concatenate([head, tail], axis=1)
 
     @property

@@ -1,11 +1,13 @@
 """Units off first: inputs to the unit box, outputs through y ↦ (T(y) − mean) / scale, and exactly back.
 
-T is the identity, a logarithm or a power, as in Tukey's ladder; `febm.transforms` has them.
+T is the identity, a logarithm or a power, as in Tukey's ladder; `febm.transforms` has them. Values that pile up at the
+low end of their range go on beyond it instead (`febm.censoring`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +16,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float64
 
+from febm.censoring import Censoring, choose_censoring
 from febm.checks import count
 from febm.curves import Curves
 from febm.errors import NotFittedError
@@ -22,7 +25,7 @@ from febm.transforms import IDENTITY, LOGARITHM, Transform, choose_transform, na
 
 INPUTS = ("box", "none")
 OUTPUTS = ("standard", "curve", "none")
-TRANSFORMS = ("auto", "identity", "log", "power", "shifted")
+TRANSFORMS = ("auto", "identity", "log", "power", "shifted", "censored")
 # Of more images than twice this about as many are looked at, evenly spread: units need no more.
 MANY_IMAGES = 4096
 
@@ -40,14 +43,17 @@ class Scaling(eqx.Module):
         output over all training values (an output that never changes is only centred). "curve" standardises
         each curve by its own mean and standard deviation. Its level and size are then no part of the model:
         values come back in standardised units, and `apply_values` and `invert_values` leave them as they are.
-    transform : "auto", "identity", "log", "power" or "shifted"
+    transform : "auto", "identity", "log", "power", "shifted" or "censored"
         "log" needs y > 0, "power" y ≥ 0. "shifted" is for skewed values without a natural zero (standardised
         ones, say): a logarithm or root of the distance from the smallest training value, or from the largest,
         that goes on as a straight line before it gets steep, so that every value is allowed. "auto" decides for
         each output: values are binned by place, each bin gets a Gaussian before and after the transform, and the
         transform is taken that gains most log-likelihood (Jacobian included) when the gain is more than 0.1 nats
         per value. So that a few values cannot decide, one value's gain counts for at most 3 nats, and zeros, which
-        have no density under a power, have no vote on it.
+        have no density under a power, have no vote on it. "censored" is for values of which many are the smallest, as
+        black pixels are: the functions behind them go on below, see `febm.censoring`, and what comes back is no less
+        than the smallest and no more than the largest training value. Densities are then those of the functions.
+        "auto" takes it for an output of whose training values at least a fifth are the smallest.
     exponent : positive number, optional
         Of "power". When left out it is chosen from 1/2, 1/3 and 1/4 by the same likelihood.
     """
@@ -60,6 +66,7 @@ class Scaling(eqx.Module):
     lower: Float64[np.ndarray, " d_x"] | None = None
     width: Float64[np.ndarray, " d_x"] | None = None
     transforms: tuple[Transform, ...] | None = None
+    censorings: tuple[Censoring | None, ...] = ()
     mean: Float64[np.ndarray, " d_y"] | None = None
     scale: Float64[np.ndarray, " d_y"] | None = None
 
@@ -96,7 +103,7 @@ class Scaling(eqx.Module):
     @property
     def is_affine(self) -> bool:
         """Whether the way back is affine, so that it carries means to means."""
-        return all(transform.is_identity for transform in self._outputs()[0])
+        return all(transform.is_identity for transform in self._outputs()[0]) and not any(self.censorings)
 
     @property
     def exponents(self) -> Float64[np.ndarray, " d_y"]:
@@ -114,23 +121,25 @@ class Scaling(eqx.Module):
         never = np.flatnonzero(np.isnan(y).all(axis=0))
         if len(never):
             raise ValueError(f"Scaling.fit: output {never[0]} is never observed; leave it out of y.")
-        transforms = tuple(self._fit_transform(curves, output) for output in range(curves.d_y))
+        box = dataclasses.replace(self, lower=lower, width=upper - lower)
+        censorings = tuple(self._fit_censoring(curves, box, output) for output in range(curves.d_y))
+        transforms = tuple(
+            IDENTITY if censored else self._fit_transform(curves, output) for output, censored in enumerate(censorings)
+        )
         moments = [self._moments(y[:, output], transform) for output, transform in enumerate(transforms)]
         mean, scale = np.ascontiguousarray(np.array(moments, dtype=np.float64).T)
-        return dataclasses.replace(
-            self,
-            lower=lower,
-            width=upper - lower,
-            transforms=transforms,
-            mean=mean,
-            scale=scale,
-        )
+        return dataclasses.replace(box, transforms=transforms, censorings=censorings, mean=mean, scale=scale)
 
     def apply(self, curves: Curves) -> Curves:
         """The curves in the unit box, without units."""
-        _, mean, scale = self._outputs()
-        if isinstance(curves, GriddedCurves) and self.is_affine and self.outputs != "curve":
-            return curves.scaled(self.apply_points(curves.points), 1 / scale, -mean / scale)
+        transforms, mean, scale = self._outputs()
+        plain = all(transform.is_identity for transform in transforms)
+        if isinstance(curves, GriddedCurves) and plain and self.outputs != "curve":
+            censorings = [
+                censoring and censoring.scaled(factor, shift)
+                for censoring, factor, shift in zip(self.censorings, 1 / scale, -mean / scale, strict=True)
+            ]
+            return curves.scaled(self.apply_points(curves.points), 1 / scale, -mean / scale, censorings)
         values = self._transformed(curves)
         if self.outputs == "curve":
             mean, scale = _curve_moments(values, curves)
@@ -164,7 +173,11 @@ class Scaling(eqx.Module):
         y = _checked_width(y, len(transforms), "y", "output")
         if self.outputs == "curve":
             return y
-        return _by_output(y * scale + mean, [transform.inverse for transform in transforms])
+        ways_back = [
+            transform.inverse if censoring is None else censoring.inverse
+            for transform, censoring in zip(transforms, self.censorings, strict=True)
+        ]
+        return _by_output(y * scale + mean, ways_back)
 
     def of_each(self, curves: Curves) -> list[Scaling]:
         """The scaling of each of the curves by itself, with its own mean and scale when `outputs` is "curve"."""
@@ -183,11 +196,23 @@ class Scaling(eqx.Module):
         a power is infinite at 0: it is taken no nearer to 0 than half the smallest positive training value.
         """
         transforms, _, scale = self._outputs()
-        values = self._transformed(curves)
         if self.outputs == "curve":
-            scale = _curve_moments(values, curves)[1]
+            scale = _curve_moments(self._transformed(curves), curves)[1]
+        else:
+            self._refuse_outside_support(_checked_width(curves.y, len(transforms), "curves.y", "output"))
         slopes = _by_output(curves.y, [transform.log_derivative for transform in transforms]) - np.log(scale)
         return np.add.reduceat(np.where(np.isnan(curves.y), 0.0, slopes).sum(axis=1), curves.offsets[:-1])
+
+    def _fit_censoring(self, curves: Curves, box: Scaling, output: int) -> Censoring | None:
+        if self.transform not in ("auto", "censored"):
+            return None
+        censoring = choose_censoring(curves, box.apply_points(curves.x), output)
+        if censoring is None and self.transform == "censored":
+            raise ValueError(
+                "Scaling: transform='censored' needs values that pile up at the low end of their range; those of "
+                f"output {output} do not. Use transform='auto'."
+            )
+        return censoring
 
     def _fit_transform(self, curves: Curves, output: int) -> Transform:
         if self.transform == "identity":
@@ -213,7 +238,15 @@ class Scaling(eqx.Module):
         transforms, _, _ = self._outputs()
         y = _checked_width(curves.y, len(transforms), "curves.y", "output")
         self._refuse_outside_support(y)
-        return _by_output(y, transforms)
+        values = _by_output(y, transforms)
+        if any(self.censorings):
+            points = self.apply_points(curves.x)
+            for first, last in itertools.pairwise(curves.offsets):
+                for output, censoring in enumerate(self.censorings):
+                    if censoring is not None:
+                        own = values[None, first:last, output]
+                        values[first:last, output] = censoring.continued(points[first:last], own)[0]
+        return values
 
     def _refuse_outside_support(self, y: np.ndarray) -> None:
         for output, transform in enumerate(self._outputs()[0]):
@@ -241,11 +274,12 @@ NAMED = {
     "log": Scaling(transform="log"),
     "power": Scaling(transform="power"),
     "shifted": Scaling(transform="shifted"),
+    "censored": Scaling(transform="censored"),
 }
 
 
 def as_scaling(scaling: Any) -> Scaling:
-    """A `Scaling` from one, or from "auto", "none", "standard", "curve", "log", "power" or "shifted"."""
+    """A `Scaling` from one, or from "auto", "none", "standard", "curve", "log", "power", "shifted" or "censored"."""
     if isinstance(scaling, Scaling):
         return scaling
     if isinstance(scaling, str) and scaling in NAMED:

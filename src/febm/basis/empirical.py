@@ -17,7 +17,7 @@ from febm.basis.grid import Eigenpairs, grid_eigenpairs, streamed_eigenpairs
 from febm.basis.interpolation import Interpolant, cell_weights, grid_axes
 from febm.basis.smoothing import SmoothFunctions, leading_columns, smooth_estimate
 from febm.curves import Curves, as_points
-from febm.gridded import GriddedCurves
+from febm.gridded import GriddedCurves, are_many
 from febm.ragged import sorted_union
 from febm.randomness import numpy_generator
 
@@ -27,7 +27,6 @@ DEFAULT_SHARE = 0.9999  # of the variance, what `rank=None` keeps on a grid
 LARGEST_GRID = 4096  # points times outputs: what an eigenproblem or an interpolation problem may cost
 SEEN_TOGETHER = 10  # curves in which every pair of points must occur for a grid with missing values
 NOISE_FLOOR = 1e-6  # of the average variance: the least noise reported
-LARGE = 1 << 22  # values of curves on a common grid from which they are looked at some at a time
 NO_VARIATION = "curves have the same value everywhere; there is no variation to build a basis from."
 
 
@@ -128,9 +127,7 @@ class Empirical(Basis):
 
     def _streams(self, curves: Curves) -> TypeGuard[GriddedCurves]:
         """Whether there are so many values, on not too many points, that they are seen some at a time."""
-        if not isinstance(curves, GriddedCurves) or self.method == "smooth":
-            return False
-        return curves.stored.size > LARGE and len(curves.points) * curves.d_y <= LARGEST_GRID
+        return self.method != "smooth" and are_many(curves) and len(curves.points) * curves.d_y <= LARGEST_GRID
 
     def _fit_values(self, curves: Curves, generator: np.random.Generator) -> EmpiricalState:
         y = curves.y

@@ -18,12 +18,13 @@ from febm.checks import whole_number
 from febm.contrastive import Contrastive
 from febm.curves import Curves
 from febm.fitting import Fitting
+from febm.gridded import are_many
 from febm.inference import METHODS, Effort, LatentPosterior, Method, PriorDraws, draw_prior, infer
 from febm.langevin import Chain
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, Likelihood, as_likelihood
 from febm.models.basis_process import PRIOR_STEPS, BasisProcess
-from febm.models.recipes import Fitted, fit_by_chains, fit_by_importance
+from febm.models.recipes import Fitted, fit_by_chains, fit_by_importance, fit_many
 from febm.models.settings import PAPER, Langevin, Networks, Plan, as_checkpoint, check_choice
 from febm.observations import Observations
 from febm.priors import Reference
@@ -191,6 +192,8 @@ class FEBM(BasisProcess):
 
     def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted | Fitting[Fitted]:
         plan, self.training_ = self._plan()
+        if self.training_ == "importance" and plan.has_mixture and are_many(curves):
+            return fit_many(plan, curves, key)
         recipe = fit_by_importance if self.training_ == "importance" else fit_by_chains
         return recipe(plan, curves, key, progress)
 

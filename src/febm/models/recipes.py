@@ -12,16 +12,18 @@ from jaxtyping import PRNGKeyArray
 
 from febm import tilting
 from febm.base_measure import STARTS, BaseChoice, BaseSearch, as_prior, choose_base, choose_bases, fit_base
-from febm.basis import Basis
+from febm.basis import Basis, Empirical
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
 from febm.conjugate import Mixture, Projection
 from febm.contrastive import Contrastive
 from febm.curves import Curves
 from febm.fitting import Fitting
 from febm.gaps import hide_middles
+from febm.gridded import GriddedCurves
 from febm.inference import log_normaliser
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, StudentT
+from febm.local_mixture import fit_local
 from febm.models.settings import Plan
 from febm.networks import (
     Generator,
@@ -34,7 +36,7 @@ from febm.networks import (
 from febm.observations import observe, project_curves
 from febm.priors import Energy, EnergyPrior, GaussianPrior, Prior, Reference, TiltedPrior
 from febm.progress import Progress
-from febm.tails import NEGLIGIBLE_SHARE, TAIL_LEADING, Fold, Tail, TailSearch, choose_noise, ladder
+from febm.tails import NEGLIGIBLE_SHARE, NOISE_RANGE, TAIL_LEADING, Fold, Tail, TailSearch, choose_noise, ladder
 from febm.training import Training
 
 # Folds of cross-validation by number of curves: few curves make a single held-out part too noisy to choose by.
@@ -48,6 +50,8 @@ ENVELOPE = 3.0
 SMALLEST_NOISE = 1e-3
 # Cosines of a remainder; more gain little on curves of 200 points. And so many numbers in all curves' ΦᵀΦ.
 MOST_COSINES = 128
+# Functions of the basis where curves are very many: beyond these is noise.
+MOST_COORDINATES = 256
 LARGEST_GRAMS = 1 << 23
 
 
@@ -102,6 +106,27 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
         likelihood = likelihood.with_scale(np.sqrt(tail.noise_variance))
     model = LatentModel(generator, prior, likelihood, choice.caution)
     return Fitted(basis, model, history.assign(base_evidence=choice.evidence, caution=choice.caution))
+
+
+def fit_many(plan: Plan, curves: GriddedCurves, key: PRNGKeyArray) -> Fitted:
+    """Very many curves on a common grid, seen some at a time: an empirical basis, and a mixture of local Gaussians."""
+    basis_key, split_key = jax.random.split(key)
+    wanted = Empirical(rank=MOST_COORDINATES) if plan.choose_rank else plan.basis
+    basis = wanted.fit(curves, key=basis_key)
+    projection = project_curves(basis, curves, plan.latent_dim)
+    noise_variance = basis.noise_variance or NOISE_RANGE[0]
+    (gram,) = projection.gram
+    scores = np.linalg.solve(gram + noise_variance * np.eye(len(gram)), projection.moment.T).T
+    (held_out,) = held_out_parts(len(curves), plan.validation, split_key)
+    sizes = np.sqrt(basis.spectrum[: projection.rank])
+    found = fit_local(scores, sizes, held_out, plan.components)
+    generator = LinearGenerator(projection.rank, basis.rank)
+    likelihood = plan.likelihood
+    assert isinstance(likelihood, Gaussian)
+    if not likelihood.fixed:
+        likelihood = likelihood.with_scale(np.sqrt(noise_variance))
+    history = pd.DataFrame([{"epoch": 0, "score": found.evidence, "noise": float(likelihood.scale)}])
+    return Fitted(basis, LatentModel(generator, as_prior(found.mixture, generator.latent_dim), likelihood), history)
 
 
 def _fit_leading(plan: Plan, choice: BaseChoice, projection: Projection) -> Mixture:

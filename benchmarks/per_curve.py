@@ -1,0 +1,68 @@
+"""How many curves decide a cell of the benchmark: the errors of F-EBM and of a rival, curve by curve.
+
+Takes a cell as DATASET:SPLIT:SHARE:RIVAL, such as stocks:middle:1/4:EBP, and the folder of a run of `febm benchmark`
+that has both models. Prints the ratio of their mean squared errors with an interval by resampling curves, the share of
+curves where F-EBM is closer, the share of its error that five curves have, and the ratio without the two per cent of
+curves with the largest errors of either.
+"""
+
+import argparse
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+import febm
+from febm.benchmark import Job, RunFolder
+from febm.evaluation import predictive_scores, split
+
+RESAMPLES = 10_000
+FEW = 5
+TRIMMED = 0.02
+
+
+def squared_errors(folder: RunFolder, job: Job, kind: str, share: Fraction) -> np.ndarray:
+    """Of every evaluation curve, as the benchmark has them."""
+    context, target = split(job.data().evaluation, kind, float(share), random_state=job.seed)
+    model = febm.load(folder.model_path(job))
+    return predictive_scores(model, context, target, job.seed, draws=20)["mse"].to_numpy()
+
+
+def compare(own: np.ndarray, rival: np.ndarray) -> str:
+    """What the errors of the same curves by two models say."""
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(len(own), size=(RESAMPLES, len(own)))
+    low, high = np.quantile(own[chosen].mean(axis=1) / rival[chosen].mean(axis=1), [0.05, 0.95])
+    largest = np.maximum(own, rival)
+    kept = largest <= np.quantile(largest, 1 - TRIMMED)
+    return (
+        f"ratio {own.mean() / rival.mean():.3f}, by resampling {low:.3f} to {high:.3f}; "
+        f"F-EBM closer for {np.mean(own < rival):.1%} of {len(own)} curves; "
+        f"{FEW} curves have {np.sort(own)[-FEW:].sum() / own.sum():.1%} of its error; "
+        f"ratio without {TRIMMED:.0%} of them {own[kept].mean() / rival[kept].mean():.3f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cells", nargs="+", help="DATASET:SPLIT:SHARE:RIVAL")
+    parser.add_argument("--run", type=Path, default="febm-benchmark", help="folder of a `febm benchmark` run")
+    parser.add_argument("--seeds", type=int, default=5)
+    options = parser.parse_args()
+    folder = RunFolder(options.run)
+    for cell in options.cells:
+        dataset, kind, share, rival = cell.split(":")
+        own, other = (
+            np.concatenate(
+                [
+                    squared_errors(folder, Job(model, dataset, seed=seed), kind, Fraction(share))
+                    for seed in range(options.seeds)
+                ]
+            )
+            for model in ("FEBM", rival)
+        )
+        print(f"{cell:32} {compare(own, other)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
