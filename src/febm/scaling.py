@@ -137,7 +137,7 @@ class Scaling(eqx.Module):
         if isinstance(curves, GriddedCurves) and plain and self.outputs != "curve":
             censorings = [
                 censoring and censoring.scaled(factor, shift)
-                for censoring, factor, shift in zip(self.censorings, 1 / scale, -mean / scale, strict=True)
+                for censoring, factor, shift in zip(self._beyond, 1 / scale, -mean / scale, strict=True)
             ]
             return curves.scaled(self.apply_points(curves.points), 1 / scale, -mean / scale, censorings)
         values = self._transformed(curves)
@@ -175,7 +175,7 @@ class Scaling(eqx.Module):
             return y
         ways_back = [
             transform.inverse if censoring is None else censoring.inverse
-            for transform, censoring in zip(transforms, self.censorings, strict=True)
+            for transform, censoring in zip(transforms, self._beyond, strict=True)
         ]
         return _by_output(y * scale + mean, ways_back)
 
@@ -251,6 +251,11 @@ class Scaling(eqx.Module):
     def _refuse_outside_support(self, y: np.ndarray) -> None:
         for output, transform in enumerate(self._outputs()[0]):
             _refuse(y[..., output], transform, output)
+
+    @property
+    def _beyond(self) -> tuple[Censoring | None, ...]:
+        """The censoring of each output."""
+        return self.censorings or (None,) * self.d_y
 
     def _box(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Lower corner, divisor and image of the lower corner; a constant coordinate sits at 0.5."""

@@ -50,14 +50,17 @@ def draw_coverage(results: pd.DataFrame) -> Drawn | None:
     # Variants of one model are compared among themselves.
     kinds = list(dict.fromkeys(zip(found["dataset"], found["main"], strict=True)))
     mixed = len({main for _, main in kinds}) > 1
+    # A model has the same colour in every panel, whatever else is there.
+    everywhere = sorted(dict.fromkeys(found.loc[found["main"], "label"]), key=_place)
     with _panels(len(kinds), (3.1, 3.3)) as (figure, axes):
         for (dataset, main), panel in zip(kinds, axes, strict=True):
             here = found[(found["dataset"] == dataset) & (found["main"] == main)]
-            labels = list(dict.fromkeys(here["label"]))
+            labels = everywhere if main else list(dict.fromkeys(here["label"]))
             if len(labels) > len(SERIES):
                 warnings.warn(f"Coverage on {dataset}: only the first {len(SERIES)} models are drawn.", stacklevel=2)
+            parts = {label: here[here["label"] == label] for label in labels[: len(SERIES)]}
             named: dict[str, Any] = {
-                short_name(label): Covered(here[here["label"] == label]) for label in labels[: len(SERIES)]
+                short_name(label): Covered(part) if len(part) else None for label, part in parts.items()
             }
             plot_calibration(named, axes=panel)
             panel.set_title(dataset if main else f"{dataset}, variants", fontsize=11)
@@ -71,6 +74,11 @@ def draw_coverage(results: pd.DataFrame) -> Drawn | None:
     which = "of a random half of the points" if (results["table"] == "calibration").any() else "of the nine splits"
     caption = f"Share of hidden values {which} inside central intervals: below the diagonal intervals are too narrow."
     return Drawn("coverage", figure, caption, "Coverage of intervals against their level, by data set and model.")
+
+
+def _place(label: str) -> tuple[bool, int]:
+    """Models by their default recipe first, in the order of tables."""
+    return label not in MODELS, [label.startswith(model) for model in MODELS].index(True)
 
 
 def coverage_by_level(results: pd.DataFrame) -> pd.DataFrame:

@@ -6,6 +6,7 @@ Each works on any two sets of curves, or on any `Process`, whether or not a mode
 from febm.evaluation.calibration import Calibration, check_calibration, simultaneous_band
 from febm.evaluation.chains import Convergence, Gap, chain_gap, chain_report, convergence, posterior_gap
 from febm.evaluation.embedding import Embedding, embed
+from febm.evaluation.pictures import PictureJudge, PictureScores, frechet_distance, total_variation
 from febm.evaluation.prediction import Predictive, predict, predictive_scores, summarise
 from febm.evaluation.second_opinions import ClassifierTest, SlicedWasserstein, classifier_test, sliced_wasserstein
 from febm.evaluation.splits import split
@@ -17,6 +18,8 @@ __all__ = [
     "Convergence",
     "Embedding",
     "Gap",
+    "PictureJudge",
+    "PictureScores",
     "Predictive",
     "SlicedWasserstein",
     "TwoSampleTest",
@@ -26,6 +29,7 @@ __all__ = [
     "classifier_test",
     "convergence",
     "embed",
+    "frechet_distance",
     "posterior_gap",
     "power_table",
     "predict",
@@ -35,5 +39,6 @@ __all__ = [
     "split",
     "summarise",
     "test_power",
+    "total_variation",
     "two_sample_test",
 ]

@@ -62,7 +62,7 @@ class FEBM(BasisProcess):
         The energy sees this many leading coordinates; None: chosen with the base, or all of them.
     components
         Components of the mixture; None: chosen by held-out evidence, and fitted from five starts where they are more
-        than two: the base is the mean of the fits.
+        than two: the base is the mean of the fits. Images by the thousand get a component for every 150, at most 400.
     training
         "importance": maximum likelihood of the tilt by importance sampling (linear generator, Gaussian noise);
         "langevin": the paper's loss; "auto": the first where it applies.
@@ -87,6 +87,12 @@ class FEBM(BasisProcess):
         None, an integer or a JAX key.
     progress
         True for a bar, False for silence, or a `Progress`.
+
+    Notes
+    -----
+    Images, and other curves that are kept as they came, are seen some at a time where they have more than four million
+    values. Their base measure is a mixture of local Gaussians on 256 coordinates (`febm.local_mixture`), and is not
+    tilted.
     """
 
     def __init__(

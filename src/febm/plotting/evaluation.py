@@ -35,7 +35,7 @@ SAME_DATA = 0.05  # distribution functions of the same observations differ by le
 
 
 def plot_calibration(
-    calibration: Calibration | Mapping[str, Calibration],
+    calibration: Calibration | Mapping[str, Calibration | None],
     *,
     simultaneous: bool = False,
     axes: Axes | None = None,
@@ -48,7 +48,8 @@ def plot_calibration(
     Parameters
     ----------
     calibration
-        What `febm.evaluation.check_calibration` gave, or several by name.
+        What `febm.evaluation.check_calibration` gave, or several by name; of a name with None only the colour is
+        used up, so that panels in which others are missing can share a legend.
     simultaneous
         Whether the coverage of whole curves by simultaneous bands is drawn too.
     axes
@@ -56,12 +57,15 @@ def plot_calibration(
     label
         What the legend calls a single calibration.
     """
-    named = list(_by_name(calibration, label or "at single points", "coverage", "plot_calibration"))
+    named = list(_by_name(calibration, label or "at single points", "coverage", "plot_calibration", optional=True))
     axes = axes_or_current(axes)
     axes.plot([0, 1], [0, 1], "-", color=PALE, linewidth=1, zorder=1, label="honest")
     styles = series()
     for name, each in named:
-        _draw_coverage(axes, each.coverage, name, next(styles))
+        style = next(styles)
+        if each is None:
+            continue
+        _draw_coverage(axes, each.coverage, name, style)
         if simultaneous:
             # A single calibration has names to spare; of several, each has its name twice.
             several = isinstance(calibration, Mapping) or label is not None
@@ -265,13 +269,16 @@ def _draw_coverage(axes: Axes, table: pd.DataFrame, label: str, style: Series) -
     )
 
 
-def _by_name(calibration: Any, label: str, needed: str, owner: str) -> Iterator[tuple[str, Any]]:
+def _by_name(
+    calibration: Any, label: str, needed: str, owner: str, *, optional: bool = False
+) -> Iterator[tuple[str, Any]]:
     """Calibrations, all of which have what is `needed`, and what they are called; a single one is called `label`."""
     if not isinstance(calibration, Mapping):
         _require_calibration(calibration, needed, owner)
         return iter([(label, calibration)])
     for each in calibration.values():
-        _require_calibration(each, needed, owner)
+        if each is not None or not optional:
+            _require_calibration(each, needed, owner)
     if not calibration:
         raise ValueError(f"{owner}: there is no calibration to draw; give at least one.")
     if len(calibration) > len(SERIES):
