@@ -161,7 +161,7 @@ def pictures(number: int, side: int = 8) -> Curves:
 @pytest.fixture
 def small_pictures(monkeypatch):
     data = Dataset(pictures(40), pictures(12), "", "", "")
-    monkeypatch.setattr(jobs_module, "load_data", lambda dataset, seed: data)
+    monkeypatch.setattr(jobs_module, "load_data", lambda *_: data)
     return data
 
 
@@ -185,6 +185,20 @@ def test_models_complete_the_same_pixels_of_pictures(small_pictures):
     }
     assert scores["mse"] < 1e-4
     assert scores.index.tolist() == list(jobs_module.SCORES)
+
+
+def test_samples_of_pictures_with_labels_are_judged(monkeypatch):
+    made = pictures(52)
+    made = Curves(made.x, made.y, made.offsets, covariates={"label": np.arange(52) % 2})
+    monkeypatch.setattr(jobs_module, "load_data", lambda *_: Dataset(made[:40], made[40:], "", "", ""))
+    found = run_job(Job("FPCA", "fashion_mnist", experiment="images", tables=("images",)))
+    samples = found[found.split == "samples"]
+    judged = ["sure", "sure_data", "least_share", "variation", "nearest", "nearest_data", "frechet", "frechet_data"]
+    assert samples.metric.tolist() == [*judged, "power", "floor"]
+    assert samples.n.tolist() == [0] * 8 + [10] * 2
+    scores = samples.set_index("metric").value
+    assert scores["variation"] == pytest.approx(1.0, abs=0.3)
+    assert 0 <= scores["sure"] <= 1
 
 
 def test_a_job_is_named_by_all_that_tells_it_from_others():

@@ -18,7 +18,7 @@ import febm
 from febm import datasets
 from febm.benchmark.experiments import EXPERIMENTS, RECIPES, SPLINES, Experiment, load_data
 from febm.curves import Curves
-from febm.evaluation import check_calibration, predictive_scores, split, test_power
+from febm.evaluation import PictureJudge, check_calibration, predictive_scores, split, test_power
 from febm.evaluation.samples import curves_and_draws
 from febm.evaluation.splits import Kind
 from febm.models.base import Process
@@ -35,6 +35,7 @@ EVERY_SECOND_PIXEL: tuple[Kind, Fraction] = ("downsample", Fraction(1, 4))
 SIZES = (10, 50, 150)
 KERNELS = {"id": "", "fpca": "_fpca"}
 DRAWS = 100
+JUDGED_IMAGES = 5000
 # Samples that the tests of power draw from. With a thousand, which thousand it is moves the power at n = 150 by 0.1.
 POWER_DRAWS = 4000
 SCORES = ("mse", "crps", "log_density", "coverage_90", "coverage_50")
@@ -83,7 +84,7 @@ class Job:
 
     def data(self) -> datasets.Dataset:
         """Training and evaluation curves."""
-        return load_data(self.dataset, self.seed)
+        return load_data(self.dataset, self.seed, self.model)
 
     def process(self) -> Process:
         """The model before it is fitted."""
@@ -126,7 +127,7 @@ def run_job(job: Job, tables: tuple[str, ...] | None = None, *, curves: int | No
         "calibration": the share of values (`coverage`) and of whole curves (`simultaneous`) inside their intervals for
         each level `p`, and how far the mean predictive distribution is from that of the data; "priors" and
         "interpolation": power, errors and coverages of the paper's variants; "images": prediction of the pixels between
-        every second one.
+        every second one, and what a classifier and a close look say of samples.
     curves
         Judge by this many evaluation curves only.
     """
@@ -141,7 +142,8 @@ def score_job(
     data = job.data()
     evaluation = data.evaluation if curves is None else data.evaluation[:curves]
     if job.model in SPLINES:
-        return Scored(_table(job, {"images": _between_pixels(SPLINES[job.model], evaluation)}), None)
+        rows = _between_pixels(SPLINES[job.model], evaluation[: job.setting.completed])
+        return Scored(_table(job, {"images": rows}), None)
     seconds = float("nan")
     if model is None:
         started = time.perf_counter()
@@ -226,6 +228,42 @@ def _variant(case: Case) -> Rows:
 
 def _images(case: Case) -> Rows:
     yield from _split_scores(case, *EVERY_SECOND_PIXEL)
+    yield from _judged_samples(case)
+
+
+def _judged_samples(case: Case) -> Rows:
+    """What a classifier and a close look say of samples, where pictures have labels to learn it from."""
+    everything = load_data("fashion_mnist", case.seed)
+    about = everything.train.covariates
+    if about is None or "label" not in about:
+        return
+    data = everything.evaluation[:JUDGED_IMAGES].to_images()
+    judge = PictureJudge(everything.train.to_images(), about["label"].to_numpy())
+    samples = case.model.sample(len(data), everything.evaluation.common_points, random_state=case.seed).to_images()
+    found = judge.score(samples, data)
+    scores = {
+        "sure": found.sure,
+        "sure_data": found.sure_data,
+        "least_share": found.shares.min(),
+        "variation": found.variation / found.variation_data,
+        "nearest": found.nearest,
+        "nearest_data": found.nearest_data,
+        "frechet": found.frechet,
+        "frechet_data": found.frechet_data,
+    }
+    for metric, value in scores.items():
+        yield {"split": "samples", "metric": metric, "value": float(value)}
+    others = everything.train[: len(data)].to_images()
+    seen, *compared = (_as_curves(judge.features(pictures)) for pictures in (data, samples, others))
+    for n in (n for n in SIZES if n <= len(data)):
+        for metric, other in zip(("power", "floor"), compared, strict=True):
+            value = test_power(seen, other, n=n, random_state=case.seed)
+            yield {"split": "samples", "metric": metric, "n": n, "value": value}
+
+
+def _as_curves(features: np.ndarray) -> Curves:
+    """Features as functions of their number, which is how tests take them."""
+    return Curves.from_grid(np.arange(features.shape[1]), features)
 
 
 def _split_scores(case: Case, kind: Kind, p: Fraction) -> Rows:

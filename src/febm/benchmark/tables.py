@@ -42,8 +42,21 @@ SCORE_NAMES = {
     "error": "coverage",
     "pit_distance": "probability integral transform",
     "marginal_distance": "predictive distribution",
+    "sure": "samples: classifier is sure",
+    "sure_data": "of data",
+    "least_share": "least share of a kind",
+    "variation": "total variation, of the data's",
+    "nearest": "distance from training",
+    "nearest_data": "data's",
+    "frechet": "Fréchet distance",
+    "frechet_data": "its floor",
 }
 
+IMAGES = (
+    "Pixels between every second row and column, filled in. And samples: the share that a classifier gives one kind a "
+    "probability above 0.8, the share of the rarest kind, total variation over that of the data, the median distance "
+    "from the nearest training picture, and the Fréchet distance of features."
+)
 CALIBRATION = (
     "A random half of the points given the other half: the mean distance of coverage from its level, and the largest "
     "distances of the probability integral transform from a uniform one and of the mean predictive distribution "
@@ -124,7 +137,7 @@ def sheets(results: pd.DataFrame, published: pd.DataFrame) -> list[Sheet]:
         Sheet(name, title, f"{what} {words(_of(rows, name))}", wide_table(results, name))
         for name, title, what in (
             ("calibration", "Calibration", CALIBRATION),
-            ("images", "Images", "Pixels between every second row and column, filled in."),
+            ("images", "Images", IMAGES),
         )
     ]
     return [sheet for sheet in found if len(sheet.table)]

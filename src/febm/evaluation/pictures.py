@@ -20,7 +20,7 @@ from sklearn.neural_network import MLPClassifier
 from febm.checks import count
 
 # Of the classifier: hidden units, passes over the pictures, and the probability from which it is sure.
-HIDDEN, PASSES = (128, 64), 12
+HIDDEN, PASSES, PICTURES_IN_BATCH = (128, 64), 12, 256
 SURE = 0.8
 # Pictures whose distances from all others are held at once.
 AT_ONCE = 256
@@ -71,7 +71,8 @@ class PictureJudge:
         if len(pictures) != len(labels):
             raise ValueError(f"PictureJudge: {count(len(pictures), 'picture')} but {count(len(labels), 'label')}.")
         self._train = _flat(pictures)
-        self._network = MLPClassifier(HIDDEN, batch_size=256, max_iter=PASSES, random_state=random_state)
+        batch = min(PICTURES_IN_BATCH, len(pictures))
+        self._network = MLPClassifier(HIDDEN, batch_size=batch, max_iter=PASSES, random_state=random_state)
         with warnings.catch_warnings():
             # A few passes are enough to judge by.
             warnings.filterwarnings("ignore", category=ConvergenceWarning)
