@@ -75,6 +75,20 @@ def test_caution_widens_posteriors_by_what_a_curve_tells_and_leaves_means_and_ev
     np.testing.assert_allclose(wider.log_evidence, own.log_evidence)
 
 
+def test_of_many_components_the_likely_ones_tell_the_posterior(monkeypatch):
+    """Forty components far from each other: with a few of them for each curve, means and evidence stay the same."""
+    rng = np.random.default_rng(5)
+    factors = 0.3 * np.linalg.cholesky(np.stack([np.cov(rng.normal(size=(RANK, 20))) for _ in range(40)]))
+    model = linear_model(MixturePrior(np.zeros(40), 3 * rng.normal(size=(40, RANK)), factors, RANK))
+    observed = curves(7)
+    whole = exact(model, observed, effort=Effort(), key=jax.random.key(0))
+    monkeypatch.setattr("febm.inference.LARGEST_SYSTEMS", 0)
+    few = exact(model, observed, effort=Effort(), key=jax.random.key(0))
+    np.testing.assert_allclose(few.log_evidence, whole.log_evidence, atol=0.01)
+    np.testing.assert_allclose(few.mean, whole.mean, atol=0.01)
+    np.testing.assert_allclose(few.draws.std(axis=1), whole.draws.std(axis=1), rtol=0.3)
+
+
 class QuadraticEnergy(eqx.Module):
     """E(z) = ½ Σ a_i z_i² + Σ b_i z_i: tilting N(0, I) by it gives N(−b/(1+a), 1/(1+a))."""
 

@@ -76,6 +76,21 @@ class Information(NamedTuple):
         """The log-likelihood of z = 0 where t = 0."""
         return -0.5 * (self.square + self.log_determinant + self.size * LOG_2PI)
 
+    def only(self, curve: int) -> "Information":
+        """What is known of one of the curves."""
+        here, own = slice(curve, curve + 1), slice(self.design[curve], self.design[curve] + 1)
+        return Information(
+            precision=self.precision[own],
+            linear=self.linear[here],
+            square=self.square[here],
+            log_determinant=self.log_determinant[here],
+            size=self.size[here],
+            design=np.zeros(1, dtype=int),
+            tail_gain=self.tail_gain[own],
+            tail_mean=self.tail_mean[here],
+            tail_root=self.tail_root[own],
+        )
+
 
 class Roughness(NamedTuple):
     """t ~ N(mean, scale²) in every component."""
@@ -112,6 +127,19 @@ class Mixture(NamedTuple):
     def leading(self) -> int:
         """Number of coordinates the mixture is on, t not counted."""
         return self.means.shape[1]
+
+    @property
+    def within(self) -> Float[ndarray, "leading leading"]:
+        """The mean of the components' covariances."""
+        found = np.zeros((self.leading, self.leading))
+        for weight, factor in zip(scipy.special.softmax(self.log_weights), self.factors, strict=True):
+            found += weight * factor @ factor.T
+        return found
+
+    def take(self, components: Int[ndarray, " some"]) -> "Mixture":
+        """Some of the components, with the weights that they have."""
+        rough = self.roughness and Roughness(self.roughness.means[components], self.roughness.scales[components])
+        return Mixture(self.log_weights[components], self.means[components], self.factors[components], rough)
 
 
 class MixturePosterior(NamedTuple):
@@ -262,6 +290,22 @@ def condition(
         design=design,
         is_rough=mixture.roughness is not None,
     )
+
+
+def most_likely(
+    mixture: Mixture, within: Float[ndarray, "leading leading"], observed: Information, number: int
+) -> Int[ndarray, " number"]:
+    """The components that one curve most likely belongs to, as if all had the covariance `within`.
+
+    Of hundreds of components a few have all of the posterior's weight, and need not be looked for among all in full.
+    """
+    (precision,), (linear,) = observed.precision, observed.linear
+    root = np.linalg.cholesky(within)
+    pulled = mixture.means @ precision
+    system = np.linalg.cholesky(np.eye(len(root)) + root.T @ precision @ root)
+    explained = np.linalg.solve(system, root.T @ (linear - pulled).T)
+    scores = mixture.means @ linear - 0.5 * np.sum(pulled * mixture.means, axis=1) + 0.5 * np.sum(explained**2, axis=0)
+    return np.argsort(-(scores + mixture.log_weights))[:number]
 
 
 def growth(known: Float[ndarray, " curves"], caution: float) -> Float[ndarray, " curves"]:

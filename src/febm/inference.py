@@ -32,6 +32,9 @@ Method = Literal["auto", "exact", "langevin", "mala", "nuts", "smc", "importance
 METHODS: tuple[str, ...] = get_args(Method)[:-1]
 # Importance proposals are held in memory for so many curves together.
 CURVES_AT_ONCE = 256
+# Numbers in the systems of all components and all sets of observed points: beyond these a curve is conditioned by
+# itself, and on its most likely components only.
+LARGEST_SYSTEMS, LIKELY_COMPONENTS = 1 << 26, 12
 # Weighted proposals behind draws of a tilted prior. Few of them keep a weight, and fewer than the draws would make
 # copies of some; a chain moves copies apart, but not from one mode to another.
 LEAST_PROPOSALS, PROPOSALS_PER_DRAW, PROPOSALS_AT_ONCE = 1 << 17, 128, 1 << 14
@@ -146,10 +149,19 @@ def settle(method: Method, model: LatentModel) -> Method:
 
 def exact(model: LatentModel, observed: Observations, *, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
     """The closed-form posterior of the base measure, corrected for the tilt by importance weights."""
-    parts = [
-        _exact(model, observed[first : first + CURVES_AT_ONCE], effort, jax.random.fold_in(key, first))
-        for first in range(0, len(observed), CURVES_AT_ONCE)
-    ]
+    mixture = leading_mixture(model)
+    parts = []
+    for first in range(0, len(observed), CURVES_AT_ONCE):
+        information = inform(model, observed[first : first + CURVES_AT_ONCE], mixture.leading)
+        own_key = jax.random.fold_in(key, first)
+        if len(information.precision) * mixture.factors.size <= LARGEST_SYSTEMS:
+            parts.append(_exact(model, mixture, information, effort, own_key))
+        else:
+            within = mixture.within
+            for curve in range(len(information.design)):
+                one = information.only(curve)
+                few = mixture.take(conjugate.most_likely(mixture, within, one, LIKELY_COMPONENTS))
+                parts.append(_exact(model, few, one, effort, jax.random.fold_in(own_key, curve)))
     return LatentPosterior(
         np.concatenate([part.draws for part in parts]),
         np.concatenate([part.mean for part in parts]),
@@ -158,10 +170,14 @@ def exact(model: LatentModel, observed: Observations, *, effort: Effort, key: PR
     )
 
 
-def _exact(model: LatentModel, observed: Observations, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
+def _exact(
+    model: LatentModel,
+    mixture: conjugate.Mixture,
+    information: conjugate.Information,
+    effort: Effort,
+    key: PRNGKeyArray,
+) -> LatentPosterior:
     generator = numpy_generator(key)
-    mixture = leading_mixture(model)
-    information = inform(model, observed, mixture.leading)
     posterior = conjugate.condition(mixture, information)
     mean = conjugate.posterior_mean(posterior, information)
     log_evidence = posterior.log_evidence
