@@ -13,7 +13,8 @@ from febm import datasets
 from febm.benchmark import published
 from febm.benchmark.cells import CELLS
 from febm.benchmark.figures import draw_maps, draw_samples, scale_of
-from febm.benchmark.figures_prediction import bicubic, coverage_by_level, draw_images, nearest
+from febm.benchmark.figures_images import bicubic, draw_image_samples, draw_images, draw_scaled_samples, nearest
+from febm.benchmark.figures_prediction import coverage_by_level
 from febm.benchmark.report import write_report
 from febm.benchmark.shelf import fitted_models
 from febm.curves import Curves
@@ -246,6 +247,11 @@ def test_images_are_drawn_seen_filled_in_and_true(tmp_path, monkeypatch):
     drawn = draw_images(models)
     assert drawn is not None
     assert [axes.get_ylabel() for axes in drawn.figure.axes] == ["seen", "FPCA", "bicubic", "truth"]
+    assert all(len(axes.images) == 1 for axes in drawn.figure.axes)
+    drawn = draw_image_samples(models)
+    assert [axes.get_ylabel() for axes in drawn.figure.axes] == ["data", "FPCA"]
+    drawn = draw_scaled_samples(models)
+    assert [axes.get_ylabel() for axes in drawn.figure.axes] == ["14 × 14", "28 × 28", "56 × 56", "280 × 280"]
     assert all(len(axes.images) == 1 for axes in drawn.figure.axes)
     assert draw_samples(models) is None
 

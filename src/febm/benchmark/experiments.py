@@ -16,8 +16,8 @@ from febm.scaling import Scaling
 MODELS = ("FEBM", "FPCA", "GaussianProcess", "NeuralProcess", "PiVAE", "EBP", "VIP")
 RECIPES = ("default", "paper")
 
-# Models that see pictures some at a time learn from all 60,000; what others learn from them takes no more than a part.
-SOME_IMAGES = {"GaussianProcess": 1000, "NeuralProcess": 6000}
+# F-EBM sees pictures some at a time and learns from all 60,000; others need memory or hours for that.
+SOME_IMAGES = {"FPCA": 6000, "GaussianProcess": 1000, "NeuralProcess": 6000}
 COMPLETED_IMAGES = 1000
 IMAGE_MODELS = ("FEBM", "FPCA", "GaussianProcess", "NeuralProcess")
 # Ways to fill in pixels that learn nothing, and the order of their splines.

@@ -1,4 +1,4 @@
-"""The pictures of prediction: coverage, ways to hide points, draws of a Gaussian process, and images."""
+"""The pictures of prediction: coverage, ways to hide points, and draws of a Gaussian process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from febm.benchmark.cells import over_seeds, tidy_results
 from febm.benchmark.experiments import MODELS
 from febm.benchmark.figures import Drawn, drop_legend, panel_of, reach
 from febm.benchmark.shelf import Fitted, short_name
-from febm.curves import Curves
 from febm.reporting.page import page_type
 
 if TYPE_CHECKING:
@@ -182,71 +181,6 @@ def draw_gp(models: Sequence[Fitted]) -> Drawn | None:
         f"of the function; last, the mean predictive distribution function of hidden values of {len(curves)} draws."
     )
     return Drawn("gp", figure, caption, "Intervals of several models for a draw of a Gaussian process.")
-
-
-def draw_images(models: Sequence[Fitted]) -> Drawn | None:
-    """Pictures of clothing, every second pixel of each direction seen, filled in by the models and by a spline."""
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    from febm.evaluation.splits import split
-    from febm.plotting import plot_images
-
-    shown = [each for each in models if each.dataset == "fashion_mnist"]
-    if not shown:
-        return None
-    truth = shown[0].evaluation
-    context, _ = split(truth, "downsample", 1 / 4)
-    with page_type():
-        # Rows are higher than the pictures, so that these are as wide as their axes and leave room for the labels.
-        longest = max(len(name) for name in ("bicubic", *(each.label for each in shown)))
-        size = (0.9 * len(truth) + 0.1 * longest, 1.03 * (len(shown) + 3))
-        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.15))
-        axes = figure.subplots(len(shown) + 3, 1)
-        panels = dict(zip(["seen", *(each.label for each in shown), "bicubic", "truth"], axes, strict=True))
-        known = {"seen": nearest(context, truth), "bicubic": bicubic(context, truth), "truth": truth}
-        for label, panel in panels.items():
-            if label in known:
-                plot_images(known[label], columns=len(truth), limits=(0.0, 1.0), axes=panel)
-            panel.set(xticks=[], yticks=[])
-            panel.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=10)
-        for fitted in shown:
-            with panel_of(panels[fitted.label], fitted):
-                mean = fitted.process.condition(context, random_state=fitted.seed).mean(truth)
-                assert isinstance(mean, Curves)
-                plot_images(mean, columns=len(truth), limits=(0.0, 1.0), axes=panels[fitted.label])
-    caption = (
-        "Pictures of which every second row and column is seen: what the models and a bicubic spline make of them."
-    )
-    return Drawn("images", figure, caption, "Low-resolution pictures, filled in by models and a spline, and the truth.")
-
-
-def bicubic(context: Curves, at: Curves) -> Curves:
-    """Pictures by the cubic spline through the pixels seen; beyond the last of them it stays as it is there."""
-    from scipy.interpolate import RectBivariateSpline
-
-    filled = []
-    for seen, whole in zip(context, at, strict=True):
-        rows, columns = (np.unique(axis) for axis in seen.x.T)
-        order = np.lexsort(seen.x.T[::-1])
-        spline = RectBivariateSpline(rows, columns, seen.y[order, 0].reshape(len(rows), len(columns)), kx=3, ky=3, s=0)
-        places = np.clip(whole.x, seen.x.min(axis=0), seen.x.max(axis=0))
-        filled.append(np.clip(spline.ev(*places.T), 0.0, 1.0))
-    return at.replace(y=np.concatenate(filled)[:, None])
-
-
-def nearest(context: Curves, at: Curves) -> Curves:
-    """Pictures in which a pixel seen fills the place up to the next one."""
-    filled = []
-    for seen, whole in zip(context, at, strict=True):
-        rows, columns = (np.unique(axis) for axis in seen.x.T)
-        pixels = seen.y[np.lexsort(seen.x.T[::-1]), 0].reshape(len(rows), len(columns))
-        row, column = (
-            np.maximum(np.searchsorted(lines, place, side="right") - 1, 0)
-            for lines, place in zip((rows, columns), whole.x.T, strict=True)
-        )
-        filled.append(pixels[row, column])
-    return at.replace(y=np.concatenate(filled)[:, None])
 
 
 @contextlib.contextmanager

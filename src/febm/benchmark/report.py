@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from febm.benchmark import figures, figures_prediction, standing
+from febm.benchmark import figures, figures_images, figures_prediction, standing
 from febm.benchmark.cells import tidy_results
 from febm.benchmark.figures import Drawn
 from febm.benchmark.formats import GROUP, latex, markdown, page_table
@@ -100,6 +100,11 @@ class _Run:
             lambda: figures_prediction.draw_coverage(rows),
             lambda: figures_prediction.draw_gp(models),
         )
+        images = (
+            lambda: figures_images.draw_images(models),
+            lambda: figures_images.draw_image_samples(models),
+            lambda: figures_images.draw_scaled_samples(models),
+        )
         return [
             ("standing", "Where F-EBM stands", self.standing),
             self._part("prediction", "Prediction", ["prediction"], [lambda: figures_prediction.draw_splits(models)]),
@@ -108,7 +113,7 @@ class _Run:
             self._part("calibration", "Calibration", ["coverage", "calibration"], calibration),
             self._part("priors", "Priors", ["priors"]),
             self._part("interpolation", "Interpolation", ["interpolation"]),
-            self._part("images", "Images", ["images"], [lambda: figures_prediction.draw_images(models)]),
+            self._part("images", "Images", ["images"], images),
             self._part("cost", "Cost", ["cost"]),
             ("failures", "Failed jobs", self.failed),
         ]

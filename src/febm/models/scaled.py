@@ -9,6 +9,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from febm.curves import Curves, as_curves
 from febm.fitting import Fitting, fit_alone, steps
+from febm.images import grid_shape
 from febm.models.base import Process, points_of
 from febm.progress import Progress, as_progress
 from febm.randomness import RandomState, as_key
@@ -22,8 +23,8 @@ class ScaledProcess(Process):
     """A process that learns from curves in the unit box, with outputs without units.
 
     Subclasses have the arguments `scaling`, `random_state` and `progress`, and write `_learn`. Fitted are `scaling_`,
-    `domain_` (the corners of the box that the training points fill), `grid_` (where functions are shown when nothing is
-    said) and `posterior_key_`.
+    `domain_` (the corners of the box that the training points, or pixels, fill), `grid_` (where functions are shown
+    when nothing is said) and `posterior_key_`.
     """
 
     scaling: str | Scaling
@@ -42,7 +43,7 @@ class ScaledProcess(Process):
         yield from steps(self._learn(scaling.apply(curves), fit_key, as_progress(self.progress)))
         self.scaling_ = scaling
         self.posterior_key_ = posterior_key
-        self.domain_ = np.stack(curves.domain)
+        self.domain_ = _domain(curves)
         self.grid_ = _default_points(curves)
         return self
 
@@ -83,6 +84,17 @@ def scale_alike(scaling: Scaling, scalings: list[Scaling], further: Curves) -> t
     each = list(zip(scalings, further, strict=True))
     jacobian = np.concatenate([own.log_jacobian(curve) for own, curve in each])
     return Curves.concatenate([own.apply(curve) for own, curve in each]), jacobian
+
+
+def _domain(curves: Curves) -> Float[np.ndarray, "2 inputs"]:
+    """The corners of the box around the training points; points in rows and columns are the centres of pixels."""
+    lower, upper = curves.domain
+    points = curves.common_points
+    shape = None if points is None or curves.d_x != 2 else grid_shape(points)
+    if shape is None or min(shape) < 2:
+        return np.stack([lower, upper])
+    half = 0.5 * (upper - lower) / (np.array(shape) - 1)
+    return np.stack([lower - half, upper + half])
 
 
 def _default_points(curves: Curves) -> Float[np.ndarray, "points inputs"]:

@@ -1,0 +1,134 @@
+"""The pictures of images: samples beside data, functions at several resolutions, and pixels filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from febm.benchmark.figures import Drawn, panel_of
+from febm.benchmark.shelf import Fitted
+from febm.curves import Curves
+from febm.images import grid2d
+from febm.reporting.page import page_type
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIDES = (14, 28, 56, 280)
+
+
+def draw_image_samples(models: Sequence[Fitted]) -> Drawn | None:
+    """Samples of every model below pictures of the data."""
+    shown = _of_images(models)
+    if not shown:
+        return None
+    truth = shown[0].evaluation
+    with page_type():
+        figure, panels = _rows(["data", *(each.label for each in shown)], len(truth))
+        _show(truth, panels["data"])
+        for fitted in shown:
+            with panel_of(panels[fitted.label], fitted):
+                points = truth.common_points
+                _show(fitted.process.sample(len(truth), points, random_state=fitted.seed), panels[fitted.label])
+    caption = "Pictures of the data, and as many samples of every model."
+    return Drawn("image_samples", figure, caption, "Rows of pictures: data, and samples of each model.")
+
+
+def draw_scaled_samples(models: Sequence[Fitted]) -> Drawn | None:
+    """The same functions of F-EBM, or of the first model there is, at several resolutions."""
+    shown = sorted(_of_images(models), key=lambda each: each.model != "FEBM")
+    if not shown:
+        return None
+    fitted, count = shown[0], len(shown[0].evaluation)
+    names = {f"{side} × {side}": side for side in SIDES}
+    with page_type():
+        figure, panels = _rows(list(names), count)
+        for name, side in names.items():
+            with panel_of(panels[name], fitted):
+                _show(fitted.process.sample(count, grid2d(side, side), random_state=fitted.seed), panels[name])
+    caption = f"Samples of {fitted.label}, each one function, at four resolutions; the data have 28 × 28 pixels."
+    return Drawn("scaled_samples", figure, caption, "The same sampled pictures, from coarse to fine.")
+
+
+def draw_images(models: Sequence[Fitted]) -> Drawn | None:
+    """Pictures of clothing, every second pixel of each direction seen, filled in by the models and by a spline."""
+    from febm.evaluation.splits import split
+
+    shown = _of_images(models)
+    if not shown:
+        return None
+    truth = shown[0].evaluation
+    context, _ = split(truth, "downsample", 1 / 4)
+    with page_type():
+        figure, panels = _rows(["seen", *(each.label for each in shown), "bicubic", "truth"], len(truth))
+        known = {"seen": nearest(context, truth), "bicubic": bicubic(context, truth), "truth": truth}
+        for label, pictures in known.items():
+            _show(pictures, panels[label])
+        for fitted in shown:
+            with panel_of(panels[fitted.label], fitted):
+                mean = fitted.process.condition(context, random_state=fitted.seed).mean(truth)
+                assert isinstance(mean, Curves)
+                _show(mean, panels[fitted.label])
+    caption = (
+        "Pictures of which every second row and column is seen: what the models and a bicubic spline make of them."
+    )
+    return Drawn("images", figure, caption, "Low-resolution pictures, filled in by models and a spline, and the truth.")
+
+
+def bicubic(context: Curves, at: Curves) -> Curves:
+    """Pictures by the cubic spline through the pixels seen; beyond the last of them it stays as it is there."""
+    from scipy.interpolate import RectBivariateSpline
+
+    filled = []
+    for seen, whole in zip(context, at, strict=True):
+        rows, columns = (np.unique(axis) for axis in seen.x.T)
+        order = np.lexsort(seen.x.T[::-1])
+        spline = RectBivariateSpline(rows, columns, seen.y[order, 0].reshape(len(rows), len(columns)), kx=3, ky=3, s=0)
+        places = np.clip(whole.x, seen.x.min(axis=0), seen.x.max(axis=0))
+        filled.append(np.clip(spline.ev(*places.T), 0.0, 1.0))
+    return at.replace(y=np.concatenate(filled)[:, None])
+
+
+def nearest(context: Curves, at: Curves) -> Curves:
+    """Pictures in which a pixel seen fills the place up to the next one."""
+    filled = []
+    for seen, whole in zip(context, at, strict=True):
+        rows, columns = (np.unique(axis) for axis in seen.x.T)
+        pixels = seen.y[np.lexsort(seen.x.T[::-1]), 0].reshape(len(rows), len(columns))
+        row, column = (
+            np.maximum(np.searchsorted(lines, place, side="right") - 1, 0)
+            for lines, place in zip((rows, columns), whole.x.T, strict=True)
+        )
+        filled.append(pixels[row, column])
+    return at.replace(y=np.concatenate(filled)[:, None])
+
+
+def _of_images(models: Sequence[Fitted]) -> list[Fitted]:
+    return [each for each in models if each.dataset == "fashion_mnist"]
+
+
+def _rows(labels: Sequence[str], pictures: int) -> tuple[Figure, Mapping[str, Axes]]:
+    """A row of so many pictures for every label."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    # Rows are higher than the pictures, so that these are as wide as their axes and leave room for the labels.
+    size = (0.9 * pictures + 0.1 * max(map(len, labels)), 1.03 * len(labels))
+    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.15))
+    panels = dict(zip(labels, figure.subplots(len(labels), 1, squeeze=False)[:, 0], strict=True))
+    for label, panel in panels.items():
+        panel.set(xticks=[], yticks=[])
+        panel.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=10)
+    return figure, panels
+
+
+def _show(pictures: Curves, panel: Axes) -> None:
+    from febm.plotting import plot_images
+
+    label = panel.get_ylabel()
+    plot_images(pictures, columns=len(pictures), limits=(0.0, 1.0), axes=panel)
+    panel.set(xticks=[], yticks=[])
+    panel.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=10)
