@@ -218,6 +218,14 @@ def test_images_all_alike_have_no_basis(monkeypatch):
         Empirical().fit(febm.Curves.from_images(np.full((3, 2, 2), 7, np.uint8)), key=jax.random.key(0))
 
 
+def test_images_are_observed_as_other_curves_are(many):
+    basis = Empirical(rank=3).fit(many, key=jax.random.key(0))
+    found, expected = observe(basis, many), observe(basis, as_plain(many))
+    assert found.shared
+    for name in ("mean", "features", "values", "mask"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+
+
 def test_statistics_of_images_are_those_of_curves(many, monkeypatch):
     monkeypatch.setattr("febm.gridded.CURVES_AT_ONCE", 70)
     basis = Empirical(rank=5).fit(many, key=jax.random.key(0))

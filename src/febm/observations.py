@@ -91,6 +91,9 @@ def project_curves(basis: Basis, curves: Curves, rank: int | None = None) -> Pro
 
 def observe(basis: Basis, curves: Curves) -> Observations:
     """Evaluate `basis` at the points of `curves`, in float64 on the host."""
+    if isinstance(curves, GriddedCurves):
+        values = curves.values()
+        return _on_grid(basis, curves.points, values, np.ones(values.shape, dtype=bool))
     padded = curves.padded()
     points, index = np.unique(curves.x, axis=0, return_inverse=True)
     if len(points) <= SHARING_LIMIT * padded.x.shape[1] and _points_are_distinct(curves, index):
@@ -108,13 +111,19 @@ def _points_are_distinct(curves: Curves, index: np.ndarray) -> bool:
 
 
 def _shared(basis: Basis, curves: Curves, points: np.ndarray, index: np.ndarray) -> Observations:
-    size = bucket(len(points), 8)
     owner = np.repeat(np.arange(len(curves)), curves.lengths)
-    values = np.zeros((len(curves), size, curves.d_y))
+    values = np.zeros((len(curves), len(points), curves.d_y))
     mask = np.zeros(values.shape, dtype=bool)
     values[owner, index] = np.where(np.isnan(curves.y), 0.0, curves.y)
     mask[owner, index] = ~np.isnan(curves.y)
-    mean = np.zeros((size, curves.d_y))
-    features = np.zeros((size, curves.d_y, basis.rank))
-    mean[: len(points)], features[: len(points)] = basis.mean(points), basis.features(points)
+    return _on_grid(basis, points, values, mask)
+
+
+def _on_grid(basis: Basis, points: np.ndarray, values: np.ndarray, mask: np.ndarray) -> Observations:
+    """Curves with the same points, padded to one of few sizes."""
+    more = bucket(len(points), 8) - len(points)
+    if more:
+        values, mask = (np.pad(array, ((0, 0), (0, more), (0, 0))) for array in (values, mask))
+    ends = ((0, more), (0, 0))
+    mean, features = np.pad(basis.mean(points), ends), np.pad(basis.features(points), (*ends, (0, 0)))
     return Observations(mean, features, values, mask, shared=True)
