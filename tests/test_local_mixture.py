@@ -90,6 +90,14 @@ class TestImages:
 
         assert variation(samples) == pytest.approx(variation(images), rel=0.12)
 
+    def test_few_images_of_many_pixels_are_many_values_too(self, monkeypatch):
+        monkeypatch.setattr("febm.gridded.LARGE", 1000)
+        images = febm.Curves.from_images(discs(100, 4))
+        model = febm.FEBM(random_state=0, progress=False).fit(images)
+        assert len(model.model_.prior.log_weights) == 1
+        samples = model.sample(200, random_state=0)
+        assert samples.y.std() == pytest.approx(images.y.std(), rel=0.15)
+
     def test_a_sample_is_one_function_at_every_resolution(self, model):
         """Every third pixel of a grid three times as fine has the place of one of the coarse."""
         coarse = model.sample(5, febm.grid2d(PIXELS, PIXELS), random_state=3).to_images()

@@ -117,7 +117,7 @@ def fit_many(plan: Plan, curves: GriddedCurves, key: PRNGKeyArray) -> Fitted:
     noise_variance = basis.noise_variance or NOISE_RANGE[0]
     (gram,) = projection.gram
     scores = np.linalg.solve(gram + noise_variance * np.eye(len(gram)), projection.moment.T).T
-    (held_out,) = held_out_parts(len(curves), plan.validation, split_key)
+    held_out, *_ = held_out_parts(len(curves), plan.validation, split_key)
     sizes = np.sqrt(basis.spectrum[: projection.rank])
     found = fit_local(scores, sizes, held_out, plan.components)
     generator = LinearGenerator(projection.rank, basis.rank)
