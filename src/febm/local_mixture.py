@@ -45,11 +45,10 @@ def fit_local(
     sizes: Float[ndarray, " coordinates"],
     held_out: Bool[ndarray, " curves"],
     components: int | None = None,
-    seed: int = 0,
 ) -> LocalFit:
     """The mixture of scores; `sizes` are the standard deviations that make distances of them, largest first."""
     number = components or int(np.clip(len(scores) // CURVES_PER_COMPONENT, 1, MOST_COMPONENTS))
-    clusters = _cluster(scores, sizes, number, seed)
+    clusters = _cluster(scores, sizes, number)
     judges = scores[held_out][:MOST_HELD_OUT]
     tried = []
     for pseudo_curves in PSEUDO_CURVES:
@@ -59,15 +58,15 @@ def fit_local(
     return LocalFit(_estimate(scores, clusters, pseudo_curves), pseudo_curves, evidence)
 
 
-def _cluster(scores: ndarray, sizes: ndarray, components: int, seed: int) -> Clusters:
+def _cluster(scores: ndarray, sizes: ndarray, components: int) -> Clusters:
     seen = (scores[:, :COORDINATES_TO_CLUSTER] * sizes[:COORDINATES_TO_CLUSTER]).astype(np.float32)
-    found = MiniBatchKMeans(components, n_init=1, batch_size=8192, random_state=seed).fit(seen)
+    found = MiniBatchKMeans(components, n_init=1, batch_size=8192, random_state=0).fit(seen)
     component = found.predict(seen)
     # A centre without curves is none.
     used, component = np.unique(component, return_inverse=True)
     centres, curves = found.cluster_centers_[used], np.bincount(component)
     groups = -(-len(used) // COMPONENTS_PER_GROUP)
-    grouped = KMeans(groups, n_init=4, random_state=seed).fit(centres, sample_weight=curves)
+    grouped = KMeans(groups, n_init=4, random_state=0).fit(centres, sample_weight=curves)
     return Clusters(component.reshape(-1), grouped.labels_)
 
 

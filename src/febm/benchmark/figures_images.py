@@ -120,8 +120,7 @@ def _rows(labels: Sequence[str], pictures: int) -> tuple[Figure, Mapping[str, Ax
     figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.15))
     panels = dict(zip(labels, figure.subplots(len(labels), 1, squeeze=False)[:, 0], strict=True))
     for label, panel in panels.items():
-        panel.set(xticks=[], yticks=[])
-        panel.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=10)
+        _name(panel, label)
     return figure, panels
 
 
@@ -130,5 +129,9 @@ def _show(pictures: Curves, panel: Axes) -> None:
 
     label = panel.get_ylabel()
     plot_images(pictures, columns=len(pictures), limits=(0.0, 1.0), axes=panel)
+    _name(panel, label)
+
+
+def _name(panel: Axes, label: str) -> None:
     panel.set(xticks=[], yticks=[])
     panel.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=10)

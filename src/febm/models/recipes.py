@@ -50,9 +50,9 @@ ENVELOPE = 3.0
 SMALLEST_NOISE = 1e-3
 # Cosines of a remainder; more gain little on curves of 200 points. And so many numbers in all curves' ΦᵀΦ.
 MOST_COSINES = 128
+LARGEST_GRAMS = 1 << 23
 # Functions of the basis where curves are very many: beyond these is noise.
 MOST_COORDINATES = 256
-LARGEST_GRAMS = 1 << 23
 
 
 class Fitted(NamedTuple):
