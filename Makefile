@@ -11,13 +11,14 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 pyth
 	&& { echo $$candidate; break; }; done)
 
 # One thread for each of the workers: NPROC is what JAX sizes its pool by, the others are NumPy's and SciPy's. A file of
-# tests goes to one worker, which then fits what they share only once; what is compiled is compiled once for all.
+# tests goes to one worker, which then fits what they share only once; what is compiled is compiled once for all, and
+# quickly: programs of this size take longer to optimise than to run.
 SINGLE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
+COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2 JAX_DISABLE_MOST_OPTIMIZATIONS=1
 PYTEST := JAX_PLATFORMS=$${JAX_PLATFORMS-cpu} MPLBACKEND=Agg $(SINGLE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types format bench clean
+.PHONY: help setup demo test test-all lint types docs format bench clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## ?/\1\t/' | expand -t 12
@@ -49,6 +50,10 @@ lint: $(STAMP)  ## style and common mistakes
 types: $(STAMP)  ## static types
 	$(BIN)/mypy
 
+docs: $(STAMP)  ## the documentation, in docs/_build/html; warnings are errors
+	JAX_PLATFORMS=$${JAX_PLATFORMS-cpu} $(BIN)/python -m sphinx -b html -n -W --keep-going -q docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 format: $(STAMP)  ## put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -58,5 +63,5 @@ bench: $(STAMP)  ## run every script in benchmarks/
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 clean:  ## remove everything that can be made again, .venv too
-	rm -rf $(VENV) build dist febm-demo febm-benchmark .cache .pytest_cache .ruff_cache .mypy_cache .hypothesis
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) build dist docs/_build febm-demo febm-benchmark febm-examples .cache .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find src tests docs examples -name __pycache__ -type d -prune -exec rm -rf {} +

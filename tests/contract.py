@@ -39,6 +39,33 @@ MODELS = {
         proposals=256,
     ),
 }
+# The smallest settings that still train, for what has to be fitted dozens of times.
+BRIEFEST = Optimisation(epochs=2, batch_size=64)
+SMALLEST = FeatureTraining(width=4, depth=1, waves=1, optimisation=BRIEFEST)
+LEAST_EFFORT = Effort(draws=8, proposals=16, particles=8)
+
+TINY_MODELS = {
+    "FEBM": lambda: febm.FEBM(
+        **QUICK, rank=1, remainder=False, components=1, tilt=TiltTraining(steps=2, width=4), effort=LEAST_EFFORT
+    ),
+    "FPCA": lambda: febm.FPCA(**QUICK, rank=1),
+    "GaussianProcess": lambda: febm.GaussianProcess(**QUICK),
+    "EBP": lambda: febm.EBP(**QUICK, features=2, stationary=0, training=SMALLEST),
+    "VIP": lambda: febm.VIP(**QUICK, functions=4, latent_dim=2, training=SMALLEST),
+    "PiVAE": lambda: febm.PiVAE(
+        **QUICK, rank=1, networks=Networks(width=4, depth=1), optimisation=BRIEFEST, effort=LEAST_EFFORT
+    ),
+    "NeuralProcess": lambda: febm.NeuralProcess(
+        **QUICK,
+        latent_dim=2,
+        architecture=Architecture(width=4, depth=1),
+        samples=1,
+        repeats=1,
+        optimisation=BRIEFEST,
+        draws=8,
+        proposals=16,
+    ),
+}
 # Walked through the contract by `make test-all` only: they take a minute or more each.
 LENGTHY = ("VIP", "PiVAE", "NeuralProcess")
 
@@ -60,7 +87,7 @@ def ragged(count=60, seed=1):
     return kept.replace(y=np.where(rng.uniform(size=kept.y.shape) < 0.05, np.nan, kept.y))
 
 
-def pairs(count=60, seed=2):
+def pairs(count=40, seed=2):
     """Two outputs, one of them missing now and then."""
     first, second = waves(count, 15, seed), waves(count, 15, seed + 1)
     values = np.stack([first.y[:, 0], second.y[:, 0] + first.y[:, 0]], axis=1).reshape(count, 15, 2)
@@ -68,10 +95,10 @@ def pairs(count=60, seed=2):
     return febm.Curves.from_grid(np.linspace(0, 2, 15), values)
 
 
-def surfaces(count=30, seed=3):
+def surfaces(count=20, seed=3):
     """Functions of two inputs at scattered points of their own."""
     rng = np.random.default_rng(seed)
-    xs = [rng.uniform(size=(25, 2)) for _ in range(count)]
+    xs = [rng.uniform(size=(16, 2)) for _ in range(count)]
     weights = rng.normal(size=(count, 2))
     ys = [w[0] * np.sin(3 * x[:, 0]) + w[1] * np.cos(2 * x[:, 1]) for x, w in zip(xs, weights, strict=True)]
     return febm.Curves.from_arrays(xs, ys)

@@ -93,6 +93,22 @@ def test_arrays_that_do_not_fit_together_are_refused(functions, latents, sentenc
         to_datatree(np.zeros(functions), AT[:, None], pd.Index(list("abcd")), latents)
 
 
+@pytest.mark.parametrize("draws", [None, 4])
+def test_observed_values_say_where_they_belong(model, draws):
+    curves = waves(2, seed=1).replace(ids=["monday", "tuesday"])
+    tree = model.condition(curves).to_arviz(AT, observed=curves, draws=draws)
+    assert tree.observed_data["y"].dims == ("observation", "output")
+    of_tuesday = (tree.constant_data["observed_curve"] == "tuesday").values
+    np.testing.assert_array_equal(tree.observed_data["y"].values[of_tuesday], curves[1].y)
+    np.testing.assert_array_equal(tree.constant_data["observed_x"].values[of_tuesday], curves[1].x)
+
+
+def test_observed_values_of_other_curves_are_refused(model):
+    curves = waves(2, seed=1)
+    with pytest.raises(ValueError, match="observed must be the 2 curves that were conditioned on"):
+        model.condition(curves).to_arviz(AT, observed=curves[::-1])
+
+
 def test_new_draws_come_in_one_chain(model):
     tree = model.condition(waves(2, seed=1)).to_arviz(AT, draws=10, random_state=0)
     assert tree.posterior["f"].shape == (1, 10, 2, 5, 1)

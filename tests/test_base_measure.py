@@ -289,6 +289,12 @@ class TestRoughModel:
         finally:
             model.inference = original
 
+    def test_the_latents_of_a_curve_do_not_depend_on_those_beside_it(self, model):
+        data = curves(4, seed=5, spread=0.5, detail=0.2)
+        together, alone = model.transform(data), [model.transform(data[[i]])[0] for i in range(4)]
+        np.testing.assert_allclose(together, alone, atol=1e-6)
+        assert np.abs(together[:, model.model_.generator.leading]).min() > 0
+
     def test_saved_model_is_the_same_model(self, model, tmp_path):
         model.save(tmp_path / "rough.febm")
         again = febm.load(tmp_path / "rough.febm")

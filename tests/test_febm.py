@@ -432,7 +432,8 @@ def test_paper_recipe_differs_only_in_arguments(dataset):
     assert isinstance(model, febm.FEBM)
     assert model.networks == Networks(width=512, depth=3, activation="relu")
     assert model.langevin.posterior.steps == 100
-    assert (model.optimisation.batch_size, model.optimisation.epochs) == (128, 500)
+    batches = (1000, 120) if dataset == "fashion_mnist" else (128, 500)
+    assert (model.optimisation.batch_size, model.optimisation.epochs) == batches
     assert model.latent_dim == {"quadratic": 100, "fashion_mnist": 100}.get(dataset, 20)
 
 

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import febm
-from febm.basis import Empirical
+from febm.basis import Empirical, RandomFourier
 from febm.gridded import GriddedCurves
-from febm.observations import observe, project, project_curves
+from febm.langevin import Chain, StepSize
+from febm.models.settings import Langevin, Networks
+from febm.observations import StoredObservations, observe, observe_stored, project, project_curves
+from febm.training import Optimisation
 
 BYTES = np.random.default_rng(0).integers(0, 256, size=(5, 4, 3), dtype=np.uint8)
 LABELS = np.array([3, 1, 4, 1, 5])
@@ -241,3 +244,35 @@ def test_a_model_of_images_is_that_of_the_same_curves(many):
     np.testing.assert_allclose(
         found.condition(many[:3]).mean(at), expected.condition(many[:3]).mean(at), rtol=1e-3, atol=1e-4
     )
+
+
+def test_batches_of_what_is_stored_are_those_of_all_values(many):
+    basis = Empirical(rank=3).fit(many, key=jax.random.key(0))
+    stored, expected = observe_stored(basis, many), observe(basis, many)[np.array([4, 2])]
+    assert stored.stored.dtype == np.uint8
+    assert len(stored) == len(many)
+    batch = stored[np.array([4, 2])]
+    for name in ("mean", "features", "values", "mask"):
+        np.testing.assert_allclose(getattr(batch, name), getattr(expected, name), atol=1e-5)
+
+
+def test_chains_learn_from_images_that_stay_bytes(many, monkeypatch):
+    monkeypatch.setattr("febm.gridded.LARGE", 0)
+    monkeypatch.setattr("febm.models.recipes.ENOUGH_CURVES", 40)
+    chain = Chain(5, StepSize(1e-3), metropolis=False)
+    model = febm.FEBM(
+        basis=RandomFourier(16, scale=1.0),
+        likelihood="continuous_bernoulli",
+        generator="mlp",
+        latent_dim=3,
+        networks=Networks(width=16, depth=1),
+        langevin=Langevin(posterior=chain, prior=chain, precondition=False),
+        optimisation=Optimisation(epochs=15, batch_size=32),
+        random_state=0,
+        progress=False,
+    )
+    training = next(model._fitting(many))
+    assert isinstance(training.data, StoredObservations)
+    assert (len(training.data), len(training.held_out)) == (260, 40)
+    scores = model.fit(many).history_["score"]
+    assert scores.max() > scores.iloc[0] + 0.02

@@ -126,6 +126,20 @@ def test_tilted_posterior_and_evidence_are_those_of_the_equivalent_gaussian(meth
     np.testing.assert_allclose(found.log_evidence, expected.log_evidence, atol=0.2)
 
 
+@pytest.mark.parametrize("largest", [1 << 26, 4, 0])
+def test_alike_every_curve_is_as_by_itself(largest, monkeypatch):
+    """Draws included, however many curves are taken at once."""
+    monkeypatch.setattr("febm.inference.LARGEST_SYSTEMS", largest)
+    model, observed = linear_model(tilted_prior()), curves(3)
+    given = dict(effort=Effort(draws=50, proposals=200), key=jax.random.key(0))
+    together = exact(model, observed, **given, alike=True)
+    for curve in range(CURVES):
+        alone = exact(model, observed[curve : curve + 1], **given)
+        np.testing.assert_allclose(together.draws[curve], alone.draws[0], atol=1e-6)
+        np.testing.assert_allclose(together.mean[curve], alone.mean[0], atol=1e-6)
+        np.testing.assert_allclose(together.log_evidence[curve], alone.log_evidence[0], atol=1e-6)
+
+
 def test_normaliser_of_a_tilted_prior_is_found_by_tempering():
     prior = tilted_prior()
     found = log_normaliser(linear_model(prior), EFFORT, jax.random.key(0))

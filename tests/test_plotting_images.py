@@ -72,6 +72,16 @@ def test_missing_pixels_have_a_colour_of_their_own(axes):
     assert np.ma.getmaskarray(drawn)[missing].all()
 
 
+def test_rows_that_no_curve_has_are_drawn_where_pixels_say_so(axes):
+    curves = Curves.from_grid(GRID[:4], pictures(1)[:, :4])  # the last row was never observed
+    plot_images(curves, pixels=GRID, axes=axes)
+    behind, drawn = (image.get_array() for image in axes.images)
+    assert drawn.shape == (3, 2)
+    np.testing.assert_array_equal(drawn[:2], curves.y.reshape(2, 2))
+    np.testing.assert_array_equal(behind[2], np.tile(to_rgba(MISSING), (2, 1)))
+    assert np.ma.getmaskarray(drawn)[2].all()
+
+
 def test_three_outputs_are_a_colour(axes):
     values = pictures(1, 3)
     plot_images(shuffled(values), axes=axes)
@@ -166,6 +176,10 @@ BAD = {
     "columns": (lambda: plot_images(Curves.from_grid(GRID, pictures(1)), columns=0), "columns is 0"),
     "limit": (lambda: plot_images(Curves.from_grid(GRID, pictures(1)), limit=0), "limit is 0"),
     "limits": (lambda: plot_images(Curves.from_grid(GRID, pictures(1)), limits=(1, 1)), r"limits are \(1, 1\)"),
+    "pixels": (
+        lambda: plot_images(Curves.from_grid(GRID, pictures(1)), pixels=GRID[:4]),
+        "pixels has not all rows and columns that the curves have",
+    ),
     "scattered line": (lambda: plot_images(np.zeros((2, 6)), scatter=True), "scatter=True draws points of two"),
 }
 

@@ -106,6 +106,30 @@ def test_training_stops_early_and_reduces_rates_when_the_score_stands_still(data
     assert rates.iloc[-1] <= rates.iloc[0] / 4
 
 
+class Listener(Silent):
+    """Progress that remembers what it was told."""
+
+    def __init__(self):
+        object.__setattr__(self, "heard", [])
+
+    def message(self, text):
+        self.heard.append(text)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "settings", "why"),
+    [
+        (None, dict(epochs=3), "ran 3 epochs"),
+        (None, dict(epochs=500, patience=20, plateau=3), "the score no longer rose"),
+        (-1.0, dict(rescues=2), "left the rails too often"),
+    ],
+)
+def test_training_says_why_it_ended(data, breaks, settings, why):
+    listener = Listener()
+    run(LeastSquares() if breaks is None else LeastSquares(breaks=breaks), data, progress=listener, **settings)
+    assert why in listener.heard[-1]
+
+
 def test_fewer_curves_than_a_batch_are_one_batch(data):
     trained = run(LeastSquares(), (data[0][:7], data[1]), batch_size=64, epochs=200)
     np.testing.assert_allclose(trained.model.slope, 2.0, atol=0.05)

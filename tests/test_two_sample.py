@@ -9,7 +9,8 @@ import scipy.stats
 from samples import MESH, rough
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
 
-from febm.curves import Curves, as_curves
+from febm.curves import Curves
+from febm.door import as_curves
 from febm.evaluation.function_kernels import KERNELS, gram_matrix
 from febm.evaluation.mesh import embedded, on_common_mesh
 from febm.evaluation.permutation import label_rows, mean_discrepancies, permutation_pvalue

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from febm.errors import FebmError, FormatError, NotFittedError
     from febm.evaluation.two_sample import two_sample_test
     from febm.images import grid2d
+    from febm.imputing import Imputer
     from febm.models import EBP, FEBM, FPCA, VIP, GaussianProcess, NeuralProcess, PiVAE, Posterior, Process
     from febm.models.together import fit_together
     from febm.reporting import report
@@ -25,6 +26,7 @@ __all__ = [
     "FebmError",
     "FormatError",
     "GaussianProcess",
+    "Imputer",
     "NeuralProcess",
     "NotFittedError",
     "PiVAE",
@@ -51,6 +53,7 @@ _HOMES = {
     "EBP": "febm.models",
     "FebmError": "febm.errors",
     "FormatError": "febm.errors",
+    "Imputer": "febm.imputing",
     "NotFittedError": "febm.errors",
     "Posterior": "febm.models",
     "Process": "febm.models",

@@ -102,11 +102,11 @@ def parse_numbers(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     return numbers, np.isnan(numbers) & ~values.isna().to_numpy(dtype=bool)
 
 
-def listed(items: Iterable[object]) -> str:
+def listed(items: Iterable[object], most: int = SHOWN_PLACES) -> str:
     """`17, 40, 41` or, when there are many, the first few and how many more."""
     named = [str(item) for item in items]
-    shown = ", ".join(named[:SHOWN_PLACES])
-    return shown if len(named) <= SHOWN_PLACES else f"{shown} and {len(named) - SHOWN_PLACES:,} more"
+    shown = ", ".join(named[:most])
+    return shown if len(named) <= most else f"{shown} and {len(named) - most:,} more"
 
 
 def count(number: int, noun: str) -> str:

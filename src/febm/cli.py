@@ -1,13 +1,26 @@
-"""The command `febm`. Heavy imports stand inside the commands, so that help and version answer at once."""
+"""The command `febm`. Heavy imports stand inside the commands, so that help and version answer at once.
+
+`febm.commands` has those that take tables and models, and says with which code they end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from febm._version import __version__
+from febm.commands.compare import compare
+from febm.commands.explore import explore
+from febm.commands.fit import fit
+from febm.commands.impute import impute
+from febm.commands.info import info
+from febm.commands.report import report
+from febm.commands.sample import sample
+from febm.commands.terminal import EPILOG
+from febm.commands.two_sample import two_sample
 
 if TYPE_CHECKING:
     from febm.demo import DemoResult
@@ -15,6 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="febm",
     help="Generative models of functions: new curves, missing parts with uncertainty, any resolution.",
+    epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
 )
@@ -33,6 +47,25 @@ def main(
     ] = False,
 ) -> None:
     """Generative models of functions: new curves, missing parts with uncertainty, any resolution."""
+
+
+def _unwrapped(text: str | None) -> str:
+    """Paragraphs without the line breaks of the source, so that help fills the width of the terminal."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "fit": fit,
+    "sample": sample,
+    "impute": impute,
+    "test": two_sample,
+    "report": report,
+    "compare": compare,
+    "info": info,
+    "explore": explore,
+}
+for _name, _command in COMMANDS.items():
+    app.command(_name, help=_unwrapped(_command.__doc__))(_command)
 
 
 @app.command()

@@ -6,17 +6,21 @@ Storage is flat (CSR-like): the points of curve i are the rows `offsets[i]:offse
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float64, Int64
 
-from febm.checks import as_columns, as_numbers, count, listed
+from febm.checks import as_columns, count, listed
 from febm.checks import as_points as as_points
-from febm.io_frame import read_frame, write_frame
+from febm.containers import FromContainers
+from febm.io_arrays import write_arrays, write_grid
+from febm.io_frame import write_frame
+from febm.io_skfda import write_skfda
+from febm.io_wide import write_wide
+from febm.io_xarray import write_xarray
 from febm.ragged import (
-    as_ids,
     bucket,
     checked,
     chosen,
@@ -24,9 +28,11 @@ from febm.ragged import (
     part_size,
     refuse_empty,
     refuse_unequal_widths,
-    sorted_union,
 )
 from febm.randomness import as_key, numpy_generator
+
+if TYPE_CHECKING:
+    import xarray
 
 
 class Padded(NamedTuple):
@@ -37,11 +43,11 @@ class Padded(NamedTuple):
     mask: Bool[np.ndarray, "curves points d_y"]
 
 
-class Curves:
+class Curves(FromContainers):
     """Functions observed at points of their own; immutable.
 
     NaN in `y` is a missing value: a point none of whose outputs is observed is dropped, a point with some of
-    several outputs observed is kept. `from_arrays`, `from_grid` and `from_frame` are the usual ways in; this
+    several outputs observed is kept. `from_grid`, `from_frame` and the other `from_…` are the usual ways in; this
     constructor takes the flat storage itself.
 
     Parameters
@@ -78,104 +84,25 @@ class Curves:
             raise ValueError(f"Curves: x has {len(x):,} points but y has {len(y):,}; they must be as many.")
         self._assign(*checked("Curves", x, y, offsets.astype(np.int64), ids, covariates))
 
-    @classmethod
-    def from_arrays(cls, xs: Any, ys: Any, ids: Any = None, covariates: Any = None) -> Curves:
-        """Curves from lists with one entry per curve: x `(m,)` or `(m, d_x)`, y `(m,)` or `(m, d_y)`."""
-        name = "Curves.from_arrays"
-        places, values = list(xs), list(ys)
-        if len(places) != len(values):
-            raise ValueError(f"{name}: xs has {len(places)} curves but ys has {len(values)}; give one y per x.")
-        if not places:
-            raise ValueError(f"{name}: there are no curves; xs and ys need at least one entry.")
-        places = [as_columns(x, f"{name}: xs[{i}]") for i, x in enumerate(places)]
-        values = [as_columns(y, f"{name}: ys[{i}]") for i, y in enumerate(values)]
-        lengths = np.array([len(x) for x in places])
-        unequal = np.flatnonzero(lengths != [len(y) for y in values])
-        if len(unequal):
-            i = unequal[0]
-            raise ValueError(
-                f"{name}: xs[{i}] has {lengths[i]} points but ys[{i}] has {len(values[i])}; "
-                "give one value per point, with NaN for a missing value."
-            )
-        refuse_empty(name, lengths, as_ids(name, ids, len(places)))
-        refuse_unequal_widths(name, "xs", "coordinate", [x.shape[1] for x in places])
-        refuse_unequal_widths(name, "ys", "output", [y.shape[1] for y in values])
-        offsets = np.append(0, np.cumsum(lengths))
-        return cls._trusted(*checked(name, np.concatenate(places), np.concatenate(values), offsets, ids, covariates))
+    def to_arrays(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Lists of the points `(m, d_x)` and values `(m, d_y)` of each curve: read-only views, nothing is copied."""
+        return write_arrays(self)
 
-    @classmethod
-    def from_grid(cls, x: Any, Y: Any, ids: Any = None, covariates: Any = None) -> Curves:
-        """Curves on a common grid: x `(m,)` or `(m, d_x)`, Y `(n, m)` or `(n, m, d_y)`, NaN is missing."""
-        name = "Curves.from_grid"
-        grid = as_columns(x, f"{name}: x")
-        values = as_numbers(Y, f"{name}: Y", copy=True)
-        if values.ndim not in (2, 3):
-            raise ValueError(
-                f"{name}: Y must be (n, m) or (n, m, d_y), one row per curve; got shape {values.shape}. "
-                "A single curve is Y.reshape(1, -1)."
-            )
-        n, m = values.shape[:2]
-        if m != len(grid):
-            hint = ", so Y seems to need a transpose" if n == len(grid) else ""
-            raise ValueError(
-                f"{name}: Y has {count(m, 'column')} but x has {count(len(grid), 'point')}; each row of "
-                f"Y is a curve on the points of x{hint}."
-            )
-        outputs = values.shape[2] if values.ndim == 3 else 1
-        bad = np.flatnonzero(~np.isfinite(grid).all(axis=1))
-        if len(bad):
-            raise ValueError(
-                f"{name}: x is NaN or infinite at {count(len(bad), 'point')} ({listed(bad)}); drop or fix "
-                "them together with their columns of Y."
-            )
-        return cls._trusted(
-            *checked(
-                name,
-                np.tile(grid, (n, 1)),
-                values.reshape(n * m, outputs),
-                np.arange(n + 1) * m,
-                ids,
-                covariates,
-            )
-        )
+    def to_grid(self) -> tuple[np.ndarray, Float64[np.ndarray, "curves points d_y"]]:
+        """The sorted union of all points, `(m,)` or `(m, d_x)`, and the values there, NaN if unobserved."""
+        return write_grid(self)
 
-    @classmethod
-    def from_frame(cls, df: Any, *, curve: Any, x: Any, y: Any, covariates: Any = None) -> Curves:
-        """Curves from a long table, one row per point.
+    def to_frame(self, *, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """The long table: `curve` (or one column per level of the ids), `x…`, `y…`, covariates repeated."""
+        return write_frame(self, library)
 
-        Parameters
-        ----------
-        df : pandas or polars DataFrame
-        curve : column name, or a list of them
-            What tells curves apart; they come in order of first appearance.
-        x, y : column name, or a list of them
-            Coordinates and outputs; the points of a curve stay in row order. Rows in errors count from 0.
-        covariates : list of column names, optional
-            Columns that are constant within a curve.
+    def to_wide(self, *, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """The wide table of curves with one input and one output: a row for each, a column for each point of any.
+
+        Columns are named by their places (as text in polars) and come after the covariates. The ids are the index, or
+        in polars columns named as those of `to_frame`.
         """
-        return cls._trusted(
-            *checked("Curves.from_frame", *read_frame(df, curve=curve, x=x, y=y, covariates=covariates))
-        )
-
-    @classmethod
-    def from_images(cls, images: Any, labels: Any = None, ids: Any = None, covariates: Any = None) -> Curves:
-        """Images as functions on the unit square.
-
-        Parameters
-        ----------
-        images : (n, height, width), or (n, height, width, colours) with an output for each colour
-            Bytes from 0 to 255, which become values from 0 to 1 and stay bytes until they are looked at; or floats,
-            which stay as they are, NaN for a missing pixel.
-        labels : n labels, optional
-            The covariate `label`.
-
-        Notes
-        -----
-        A pixel is the point at its centre, as `febm.grid2d` has it: ((row + ½)/height, (column + ½)/width).
-        """
-        from febm.images import from_images
-
-        return from_images(images, labels, ids=ids, covariates=covariates)
+        return write_wide(self, library)
 
     def to_images(self) -> Float64[np.ndarray, "images height width *colours"]:
         """Values on a full grid of two inputs as `(n, height, width)`, or `(n, height, width, d_y)`; NaN is missing."""
@@ -183,26 +110,41 @@ class Curves:
 
         return to_images(self)
 
-    def to_frame(self) -> pd.DataFrame:
-        """The long table: `curve` (or one column per level of the ids), `x…`, `y…`, covariates repeated."""
-        return write_frame(self)
+    def to_skfda(self, *, kind: Literal["grid", "irregular"] | None = None, basis: Any = None) -> Any:
+        """Functional data for scikit-fda, with the ids as `sample_names`; it has no place for covariates.
 
-    def to_grid(self) -> tuple[np.ndarray, Float64[np.ndarray, "curves points d_y"]]:
-        """The sorted union of all points, `(m,)` or `(m, d_x)`, and the values there, NaN if unobserved."""
-        codes, points = sorted_union(self.x)
-        cells = np.repeat(np.arange(len(self)) * len(points), self.lengths) + codes
-        observed = np.zeros(len(self) * len(points), dtype=bool)
-        observed[cells] = True
-        if np.count_nonzero(observed) != len(cells):
-            cell = cells[np.flatnonzero(pd.Series(cells).duplicated())[0]]
-            i, point = divmod(int(cell), len(points))
-            raise ValueError(
-                f"Curves.to_grid: curve {self.ids[i]!r} has more than one value at x = "
-                f"{points[point].tolist()}; a grid holds one. Average repeated points first."
-            )
-        values = np.full((len(observed), self.d_y), np.nan)
-        values[cells] = self.y
-        return points[:, 0] if self.d_x == 1 else points, values.reshape(len(self), len(points), self.d_y)
+        Parameters
+        ----------
+        kind : "grid" or "irregular", optional
+            An FDataGrid, NaN where a curve has no value, or an FDataIrregular. When left out, the first where all
+            curves have the same points, and these fill a grid.
+        basis : skfda.representation.basis.Basis, optional
+            An FDataBasis on this basis, by the least squares of scikit-fda.
+
+        Notes
+        -----
+        Points are sorted: scikit-fda holds no others. A grid that the curves share already in this order is not copied;
+        the values of the FDataGrid then cannot be written to.
+        """
+        return write_skfda(self, kind=kind, basis=basis)
+
+    def to_xarray(self, *, kind: Literal["grid", "ragged"] | None = None) -> xarray.Dataset:
+        """A Dataset for xarray, with a variable for each output: `y`, or `y0`, `y1` and so on.
+
+        Parameters
+        ----------
+        kind : "grid" or "ragged", optional
+            "grid" has the dimensions `curve` and `x` (or `x0`, `x1`, …), sorted, NaN where a curve has no value.
+            "ragged" has all points along the dimension `point`, with the coordinates `x…`, and a variable `row_size`
+            that counts those of each curve, as the climate and forecast conventions have it. When left out, the first
+            where all curves have the same points, and these fill a grid.
+
+        Notes
+        -----
+        The ids are the index of `curve`, covariates are coordinates along it. Values are not copied where they are in
+        this order already; they cannot be written to.
+        """
+        return write_xarray(self, kind=kind)
 
     @property
     def covariates(self) -> pd.DataFrame | None:
@@ -398,43 +340,3 @@ class Curves:
             object.__setattr__(self, name, array)
         object.__setattr__(self, "ids", ids)
         object.__setattr__(self, "_covariates", covariates)
-
-
-def as_curves(value: Any, name: str = "curves", *, like: Curves | np.ndarray | None = None) -> Curves:
-    """`Curves` from Curves, a list of them, or a 2-D array whose rows are curves on a common grid.
-
-    The grid is that of `like`, curves or points beside which they are to be seen; without it x = 0, …, m-1.
-    """
-    if isinstance(value, Curves):
-        return value
-    if isinstance(value, list | tuple) and value and all(isinstance(part, Curves) for part in value):
-        return Curves.concatenate(value)
-    if isinstance(value, pd.DataFrame):
-        raise TypeError(
-            f"{name} is a table: give Curves.from_frame(df, curve=..., x=..., y=...) for a long table, or "
-            "df.to_numpy() when its rows are curves on a common grid."
-        )
-    numbers = as_numbers(value, name)
-    if numbers.ndim != 2:
-        raise ValueError(
-            f"{name} must be Curves or a 2-D array whose rows are curves on a common grid; "
-            f"got shape {numbers.shape}. One curve is array.reshape(1, -1); several outputs go through "
-            "Curves.from_grid."
-        )
-    if 0 in numbers.shape:
-        raise ValueError(f"{name} holds no curves with points: its shape is {numbers.shape}.")
-    return Curves.from_grid(_grid_of(numbers.shape[1], like, name), numbers)
-
-
-def _grid_of(columns: int, like: Curves | np.ndarray | None, name: str) -> np.ndarray:
-    """Where the columns of an array were observed."""
-    if like is None:
-        return np.arange(columns)
-    points = like.common_points if isinstance(like, Curves) else like
-    if points is None or len(points) != columns:
-        grid = "no common grid" if points is None else f"a grid of {count(len(points), 'point')}"
-        raise ValueError(
-            f"{name} is an array of {count(columns, 'column')}, but what it is seen beside has {grid}, so where its "
-            "columns were observed is not known; give Curves.from_grid(x, array)."
-        )
-    return points

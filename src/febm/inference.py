@@ -25,7 +25,7 @@ from febm.latent import LatentModel
 from febm.networks import RoughGenerator
 from febm.observations import Observations
 from febm.priors import Energy, Prior, Reference, TiltedPrior
-from febm.randomness import numpy_generator
+from febm.randomness import alike_generator, numpy_generator
 
 Method = Literal["auto", "exact", "langevin", "mala", "nuts", "smc", "importance"]
 # Importance sampling around modes needs an encoder to begin with; see `febm.amortised`.
@@ -147,21 +147,28 @@ def settle(method: Method, model: LatentModel) -> Method:
     return ("exact" if model.is_conjugate else "smc") if method == "auto" else method
 
 
-def exact(model: LatentModel, observed: Observations, *, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
-    """The closed-form posterior of the base measure, corrected for the tilt by importance weights."""
+def exact(
+    model: LatentModel, observed: Observations, *, effort: Effort, key: PRNGKeyArray, alike: bool = False
+) -> LatentPosterior:
+    """The closed-form posterior of the base measure, corrected for the tilt by importance weights.
+
+    With `alike`, every curve has the same random numbers, and does not depend on those beside it.
+    """
     mixture = leading_mixture(model)
+    generator_of = alike_generator if alike else numpy_generator
+    at_once = min(CURVES_AT_ONCE, max(1, LARGEST_SYSTEMS // mixture.factors.size)) if alike else CURVES_AT_ONCE
     parts = []
-    for first in range(0, len(observed), CURVES_AT_ONCE):
-        information = inform(model, observed[first : first + CURVES_AT_ONCE], mixture.leading)
-        own_key = jax.random.fold_in(key, first)
+    for first in range(0, len(observed), at_once):
+        information = inform(model, observed[first : first + at_once], mixture.leading)
+        own_key = jax.random.fold_in(key, 0 if alike else first)
         if len(information.precision) * mixture.factors.size <= LARGEST_SYSTEMS:
-            parts.append(_exact(model, mixture, information, effort, own_key))
+            parts.append(_exact(model, mixture, information, effort, generator_of(own_key)))
         else:
             within = mixture.within
             for curve in range(len(information.design)):
                 one = information.only(curve)
                 few = mixture.take(conjugate.most_likely(mixture, within, one, LIKELY_COMPONENTS))
-                parts.append(_exact(model, few, one, effort, jax.random.fold_in(own_key, curve)))
+                parts.append(_exact(model, few, one, effort, generator_of(jax.random.fold_in(own_key, curve))))
     return LatentPosterior(
         np.concatenate([part.draws for part in parts]),
         np.concatenate([part.mean for part in parts]),
@@ -175,9 +182,8 @@ def _exact(
     mixture: conjugate.Mixture,
     information: conjugate.Information,
     effort: Effort,
-    key: PRNGKeyArray,
+    generator: np.random.Generator,
 ) -> LatentPosterior:
-    generator = numpy_generator(key)
     posterior = conjugate.condition(mixture, information)
     mean = conjugate.posterior_mean(posterior, information)
     log_evidence = posterior.log_evidence

@@ -1,4 +1,7 @@
-"""Posteriors for ArviZ: draws with named dimensions chain, draw, curve, point and output, in one `DataTree`."""
+"""Posteriors for ArviZ: draws with named dimensions chain, draw, curve, point and output, in one `DataTree`.
+
+A `DataTree` of xarray is what ArviZ calls its InferenceData from version 1 on.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from febm.libraries import imported
+
 if TYPE_CHECKING:
     from xarray import DataTree
+
+    from febm.curves import Curves
 
 
 def to_datatree(
@@ -17,20 +24,44 @@ def to_datatree(
     points: Float[np.ndarray, "points inputs"],
     ids: pd.Index,
     latents: Float[np.ndarray, "chains draws curves latent"] | None = None,
+    observed: Curves | None = None,
 ) -> DataTree:
-    """The groups `posterior` (functions `f`, latents `z` where there are any) and `constant_data` (points `x`)."""
-    try:
-        import arviz_base
-    except ImportError as error:
-        raise ImportError("Posterior.to_arviz needs arviz-base: pip install 'febm[arviz]'") from error
+    """The groups `posterior` (functions `f`, latents `z` where there are any) and `constant_data` (points `x`).
+
+    With `observed` there is also `observed_data` (values `y`), and `constant_data` says where: `observed_x`, and the id
+    of the curve, `observed_curve`.
+    """
+    arviz_base = imported("arviz_base", needed_by="Posterior.to_arviz")
     _check_shapes(functions, points, ids, latents)
-    variables = {"f": functions} if latents is None else {"f": functions, "z": latents}
-    return arviz_base.from_dict(
-        {"posterior": variables, "constant_data": {"x": points}},
-        # Ids of several levels are written as tuples: a dimension has one label per position.
-        coords={"curve": ids.to_flat_index().map(str) if ids.nlevels > 1 else ids.to_numpy()},
-        dims={"f": ["curve", "point", "output"], "z": ["curve", "latent"], "x": ["point", "input"]},
-    )
+    # Ids of several levels are written as tuples: a dimension has one label per position.
+    labels = ids.to_flat_index().map(str).to_numpy() if ids.nlevels > 1 else ids.to_numpy()
+    groups = {"posterior": {"f": functions}, "constant_data": {"x": points}}
+    if latents is not None:
+        groups["posterior"]["z"] = latents
+    if observed is not None:
+        _check_ids(observed, ids)
+        groups["observed_data"] = {"y": observed.y}
+        groups["constant_data"]["observed_x"] = observed.x
+        groups["constant_data"]["observed_curve"] = np.repeat(labels, observed.lengths)
+    return arviz_base.from_dict(groups, coords={"curve": labels}, dims=_DIMENSIONS)
+
+
+_DIMENSIONS = {
+    "f": ["curve", "point", "output"],
+    "z": ["curve", "latent"],
+    "x": ["point", "input"],
+    "y": ["observation", "output"],
+    "observed_x": ["observation", "input"],
+    "observed_curve": ["observation"],
+}
+
+
+def _check_ids(observed: Curves, ids: pd.Index) -> None:
+    if not observed.ids.equals(ids):
+        raise ValueError(
+            f"Posterior.to_arviz: observed must be the {len(ids)} curves that were conditioned on, in the same order "
+            "and with the same ids."
+        )
 
 
 def _check_shapes(functions: np.ndarray, points: np.ndarray, ids: pd.Index, latents: np.ndarray | None) -> None:

@@ -222,7 +222,13 @@ FAMILIES: dict[str, type[Kernel]] = {
 
 
 def kernel_from_name(name: str) -> Kernel:
-    """The kernel of that name with hyper-parameters 1, such as `kernel_from_name("matern52")`."""
+    """The kernel of that name with hyper-parameters 1, such as `kernel_from_name("matern52")`.
+
+    Examples
+    --------
+    >>> kernel_from_name("matern52")
+    Matern52(1)
+    """
     if name not in FAMILIES:
         raise ValueError(f"kernel: there is no kernel named {name!r}; the names are {', '.join(sorted(FAMILIES))}.")
     return FAMILIES[name]()
@@ -244,7 +250,14 @@ def starting_kernel(name: str, curves: Curves) -> Kernel:
 
 
 def kernel_matrix(kernel: Kernel, x1: np.ndarray, x2: np.ndarray | None = None) -> Float[np.ndarray, "rows columns"]:
-    """The matrix k(x1, x2) in float64, for `x1 (m, d_x)` and `x2 (l, d_x)`; without `x2`, k(x1, x1)."""
+    """The matrix k(x1, x2) in float64, for `x1 (m, d_x)` and `x2 (l, d_x)`; without `x2`, k(x1, x1).
+
+    Examples
+    --------
+    >>> kernel_matrix(2.0 * Gaussian(1.0), np.array([[0.0], [1.0]])).round(3)
+    array([[2.   , 1.213],
+           [1.213, 2.   ]])
+    """
     x2 = x1 if x2 is None else x2
     rows, columns = len(x1), len(x2)
     with float64():
@@ -262,7 +275,13 @@ class Parts(NamedTuple):
 
 
 def split_noise(kernel: Kernel) -> Parts:
-    """Take the terms `White(σ²)`, and multiples of them, out of a sum; None where there are none, or nothing else."""
+    """Take the terms `White(σ²)`, and multiples of them, out of a sum; None where there are none, or nothing else.
+
+    Examples
+    --------
+    >>> split_noise(2.0 * Matern52(0.3) + White(0.01))
+    Parts(kernel=2 * Matern52(0.3), noise_variance=0.01)
+    """
     terms = _summands(kernel)
     levels = [_white_level(term) for term in terms]
     rest = [term for term, level in zip(terms, levels, strict=True) if level is None]
@@ -276,7 +295,13 @@ def split_noise(kernel: Kernel) -> Parts:
 
 
 def formula(kernel: Kernel) -> str:
-    """The kernel in the words of its algebra, numbers to six digits."""
+    """The kernel in the words of its algebra, numbers to six digits.
+
+    Examples
+    --------
+    >>> formula(2.0 * (Matern52(0.3) + Linear()))
+    '2 * (Matern52(0.3) + Linear(1))'
+    """
     if isinstance(kernel, tinygp.kernels.Sum | tinygp.kernels.Product):
         is_sum = isinstance(kernel, tinygp.kernels.Sum)
         parts = [kernel.kernel1, kernel.kernel2]

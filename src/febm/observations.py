@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Num
 
 from febm import conjugate
 from febm.basis import Basis
@@ -63,6 +63,32 @@ class Observations(eqx.Module):
     def single_precision(self) -> "Observations":
         """The same observations as float32 JAX arrays, for networks and chains."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32 if leaf.dtype.kind == "f" else leaf.dtype), self)
+
+
+class StoredObservations(eqx.Module):
+    """Curves on one grid without gaps, kept as they came: the values of a batch are made when it is asked for."""
+
+    mean: Float[Array, "points outputs"]
+    features: Float[Array, "points outputs rank"]
+    stored: Num[Array, "curves points outputs"]
+    divisor: Float[Array, " outputs"]
+    shift: Float[Array, " outputs"]
+
+    def __len__(self) -> int:
+        """Number of curves."""
+        return self.stored.shape[0]
+
+    def __getitem__(self, curves: Any) -> Observations:
+        """Some of the curves, by an index array (traced or not) or a slice."""
+        values = self.stored[curves] / self.divisor + self.shift
+        return Observations(self.mean, self.features, values, jnp.ones(values.shape, dtype=bool), shared=True)
+
+
+def observe_stored(basis: Basis, curves: GriddedCurves) -> StoredObservations:
+    """Evaluate `basis` at the points of `curves`, for networks and chains; what is stored stays as it is."""
+    single = (basis.mean(curves.points), basis.features(curves.points), curves.divisor, curves.shift)
+    mean, features, divisor, shift = (jnp.asarray(array, jnp.float32) for array in single)
+    return StoredObservations(mean, features, jnp.asarray(curves.stored), divisor, shift)
 
 
 def project(observed: Observations, rank: int | None = None) -> Projection:

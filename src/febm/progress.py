@@ -70,7 +70,7 @@ class Bar(Progress):
 
     def message(self, text: str) -> None:
         """One line."""
-        _console().print(text)
+        _console().print(text, soft_wrap=True)
 
 
 def _console() -> "Console":

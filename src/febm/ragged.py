@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from febm.checks import count, listed
+from febm.libraries import comes_from
 
 LARGEST_PLAIN_LENGTH = 64
+
+
+class FlatCurves(NamedTuple):
+    """What another container holds: points sorted by curve, and an id and a row of covariates per curve."""
+
+    x: np.ndarray
+    y: np.ndarray
+    offsets: np.ndarray
+    ids: Any = None
+    covariates: Any = None
 
 
 def checked(
@@ -159,7 +170,11 @@ def as_covariates(name: str, covariates: Any, n: int) -> pd.DataFrame | None:
     """The table of what is known of `n` curves, copied; None where there is none."""
     if covariates is None:
         return None
-    if not isinstance(covariates, pd.DataFrame) and hasattr(covariates, "to_pandas"):
+    if comes_from(covariates, "polars"):
+        from febm.io_polars import as_pandas
+
+        covariates = as_pandas(covariates)
+    elif not isinstance(covariates, pd.DataFrame) and hasattr(covariates, "to_pandas"):
         covariates = covariates.to_pandas()
     if not isinstance(covariates, pd.DataFrame | dict):
         raise TypeError(

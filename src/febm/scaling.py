@@ -56,6 +56,16 @@ class Scaling(eqx.Module):
         "auto" takes it for an output of whose training values at least a fifth are the smallest.
     exponent : positive number, optional
         Of "power". When left out it is chosen from 1/2, 1/3 and 1/4 by the same likelihood.
+
+    Examples
+    --------
+    >>> prices = Curves.from_grid([0, 1, 2], [[1.0, 10.0, 100.0], [2.0, 20.0, 200.0]])
+    >>> scaling = Scaling(transform="log").fit(prices)
+    >>> scaled = scaling.apply(prices)
+    >>> scaled.domain[1].tolist(), float(scaled.y.std().round(6))
+    ([1.0], 1.0)
+    >>> bool(np.allclose(scaling.invert_values(scaled.y), prices.y))
+    True
     """
 
     inputs: str = eqx.field(default="box", static=True)

@@ -10,9 +10,9 @@ import inspect
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -40,10 +40,18 @@ _NATIVE_DTYPES = frozenset(
 _HEADER_LIMIT = 100_000_000  # safetensors' own limit, in bytes; a longer "header" is some other kind of file
 
 
-def save(value: object, path: str | os.PathLike[str]) -> None:
+class Header(NamedTuple):
+    """What a file says of itself: the febm that wrote it, and the notes that were saved with its value."""
+
+    version: str
+    notes: dict[str, Json]
+
+
+def save(value: object, path: str | os.PathLike[str], *, notes: Mapping[str, Json] | None = None) -> None:
     """Write a model, or any value that `to_tree` takes, to one file.
 
-    The file appears whole or not at all: it is written beside its place and then moved there.
+    The file appears whole or not at all: it is written beside its place and then moved there. `notes`, what JSON can
+    hold, say where the value comes from; `read_header` gives them back.
     """
     target = Path(os.path.realpath(path))
     if not target.absolute().parent.is_dir():
@@ -54,6 +62,8 @@ def save(value: object, path: str | os.PathLike[str]) -> None:
         "febm_version": __version__,
         "febm_tree": json.dumps(tree, allow_nan=False),
     }
+    if notes:
+        metadata["febm_notes"] = json.dumps(notes, allow_nan=False)
     contents = safetensors_bytes(arrays, metadata=metadata)
     if int.from_bytes(contents[:8], "little") > _HEADER_LIMIT:
         raise ValueError(
@@ -67,14 +77,7 @@ def save(value: object, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read what `save` wrote; a file that cannot be read whole and safely is a `FormatError`."""
     path = Path(path)
-    _check_is_whole(path)
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            _check_format(path, metadata)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except SafetensorError as error:
-        raise FormatError(f"{path} is damaged or truncated ({error}); copy or save it again.") from error
+    metadata, arrays = _read(path, with_arrays=True)
     try:
         return from_tree(json.loads(metadata["febm_tree"]), arrays)
     except FormatError as error:
@@ -82,6 +85,17 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise FormatError(f"{path}: {error} (Saved by febm {written_by}, read by {__version__}.)") from error
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(f"{path} is damaged ({error}); copy or save it again.") from error
+
+
+def read_header(path: str | os.PathLike[str]) -> Header:
+    """What a file says of itself, without the value in it; no notes where none were saved."""
+    path = Path(path)
+    metadata, _ = _read(path, with_arrays=False)
+    try:
+        notes = json.loads(metadata.get("febm_notes", "{}"))
+    except ValueError as error:
+        raise FormatError(f"{path} is damaged ({error}); copy or save it again.") from error
+    return Header(metadata.get("febm_version", "unknown"), notes if isinstance(notes, dict) else {})
 
 
 def to_tree(value: object) -> tuple[Json, Arrays]:
@@ -340,6 +354,18 @@ def _find_class(tree: Json, is_of_kind: Callable[[type], bool]) -> type:
     if not is_own or not is_of_kind(found):
         raise FormatError(f"{full_name} is not a class that a file may rebuild. Do not trust this file.")
     return found
+
+
+def _read(path: Path, *, with_arrays: bool) -> tuple[dict[str, str], Arrays]:
+    _check_is_whole(path)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            _check_format(path, metadata)
+            names = file.keys() if with_arrays else ()
+            return metadata, {name: file.get_tensor(name) for name in names}
+    except SafetensorError as error:
+        raise FormatError(f"{path} is damaged or truncated ({error}); copy or save it again.") from error
 
 
 def _check_is_whole(path: Path) -> None:

@@ -284,10 +284,15 @@ class Run:
     @property
     def summary(self) -> str:
         """How training ended."""
-        last, epochs = self.course.epoch, self.training.settings.epochs
-        stopped = f"stopped after {last} of {epochs} epochs" if last < epochs else f"ran {last} epochs"
+        last, settings = self.course.epoch, self.training.settings
+        if last >= settings.epochs:
+            how = f"ran {last} epochs"
+        elif self.course.rescues > settings.rescues:
+            how = f"stopped after {last} of {settings.epochs} epochs, having left the rails too often,"
+        else:
+            how = f"stopped after {last} of {settings.epochs} epochs, as the score no longer rose,"
         kept = f"kept epoch {self.course.best_epoch}, held-out score {self.course.best_score:.4g}"
-        return f"Training {stopped} and {kept}."
+        return f"Training {how} and {kept}."
 
 
 def start_state(objective: Objective, model: Model, groups: Groups, settings: Step) -> TrainingState:

@@ -70,6 +70,15 @@ class Empirical(Basis):
 
     Smoothing looks at a random part of the curves when they are very many: at least 500, more if few
     functions are needed.
+
+    Examples
+    --------
+    >>> import jax
+    >>> x = np.linspace(0, 1, 20)
+    >>> curves = Curves.from_grid(x, np.random.default_rng(0).normal(size=(30, 1)) * np.sin(3 * x))
+    >>> basis = Empirical(rank=1).fit(curves, key=jax.random.key(0))
+    >>> bool(abs(np.corrcoef(basis.features(x[:, None])[:, 0, 0], np.sin(3 * x))[0, 1]) > 0.999)
+    True
     """
 
     truncation: Rank = eqx.field(static=True)

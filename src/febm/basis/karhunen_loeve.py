@@ -72,6 +72,15 @@ class KarhunenLoeve(Basis):
     steps : the Adam steps of "network".
 
     Outside the domain of the training curves the features fall to zero with the kernel.
+
+    Examples
+    --------
+    >>> from febm.kernels import Matern52
+    >>> x = np.linspace(0, 1, 20)
+    >>> curves = Curves.from_grid(x, np.random.default_rng(0).normal(size=(30, 1)) * np.sin(3 * x))
+    >>> basis = KarhunenLoeve(Matern52(0.3), rank=5).fit(curves, key=jax.random.key(0))
+    >>> basis.features(x[:, None]).shape, bool((np.diff(basis.spectrum) <= 0).all())
+    ((20, 1, 5), True)
     """
 
     kernel: Kernel | str | None
@@ -225,7 +234,9 @@ def choose_points(curves: Curves, max_points: int, *, key: PRNGKeyArray) -> Floa
     if curves.d_x == 1:
         lower, upper = curves.domain
         return lower + (upper - lower) * (np.arange(max_points)[:, None] + 0.5) / max_points
-    candidates = np.unique(curves.x, axis=0)
+    # Images by the thousand share their points, and have no list of all of them until somebody asks.
+    shared = curves.common_points
+    candidates = np.unique(curves.x if shared is None else shared, axis=0)
     if len(candidates) <= max_points:
         return candidates
     if len(candidates) > MAX_CANDIDATES:

@@ -25,8 +25,8 @@ SPLINES = {"bilinear": 1, "bicubic": 3}
 
 # The posterior mean of the paper is that of 100 draws, each the end of a chain of its own.
 PAPER_EFFORT = Effort(draws=100, particles=100)
-# Such chains take a second for every curve and split, so the paper's variants complete this many evaluation curves.
-VARIANT_CURVES = 50
+# Such chains take a second for every curve and split, so models that need them complete this many evaluation curves.
+CURVES_OF_CHAINS = 50
 
 # The paper's table of priors, on Quadratic with everything else the same.
 PRIORS: dict[str, dict[str, Any]] = {
@@ -62,7 +62,7 @@ class Experiment:
     build
         From model, data set, recipe and the settings that all models have, the process before it is fitted.
     completed
-        How many evaluation curves are completed; None: all of them. Tests of samples always see all.
+        How many evaluation curves are completed at most; None: all of them. Tests of samples always see all.
     """
 
     models: tuple[str, ...]
@@ -81,6 +81,10 @@ class Experiment:
         """The data sets of any of its tables."""
         return tuple(dict.fromkeys(name for names in self.datasets.values() for name in names))
 
+    def completed_by(self, model: Process) -> int | None:
+        """How many evaluation curves a fitted model completes; None: all of them."""
+        return CURVES_OF_CHAINS if drawn_by_chains(model) else self.completed
+
     def offers(self, model: str, dataset: str, recipe: str) -> bool:
         """Whether there is such a model: not all have a recipe of the paper for all data."""
         if model not in self.models or dataset not in self.all_datasets or recipe not in self.recipes:
@@ -88,6 +92,11 @@ class Experiment:
         if len(self.recipes) == 1 or recipe == "default" or model in SPLINES:
             return True
         return dataset in (PAPER if model == "FEBM" else PAPER_CURVES)
+
+
+def drawn_by_chains(model: Process) -> bool:
+    """Whether every latent of a posterior is the end of a chain of its own."""
+    return isinstance(model, febm.FEBM) and model.training_ == "langevin"
 
 
 def load_data(dataset: str, seed: int, model: str = "") -> datasets.Dataset:
@@ -135,14 +144,14 @@ EXPERIMENTS = {
         datasets={"priors": ("quadratic",)},
         recipes=("paper",),
         build=_with_prior,
-        completed=VARIANT_CURVES,
+        completed=CURVES_OF_CHAINS,
     ),
     "interpolation": Experiment(
         models=(*EIGENFUNCTIONS, EXACT),
         datasets={"interpolation": ("gp",), "calibration": ("gp",)},
         recipes=("paper",),
         build=_with_eigenfunctions,
-        completed=VARIANT_CURVES,
+        completed=CURVES_OF_CHAINS,
     ),
     "images": Experiment(
         models=(*IMAGE_MODELS, *SPLINES),

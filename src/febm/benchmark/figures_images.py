@@ -1,11 +1,15 @@
-"""The pictures of images: samples beside data, functions at several resolutions, and pixels filled in."""
+"""The pictures of images: samples beside data, functions at several resolutions, and pixels filled in.
+
+Each function gives a figure of whatever models of images there are, or None where there is none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool
 
 from febm.benchmark.figures import Drawn, panel_of
 from febm.benchmark.shelf import Fitted
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIDES = (14, 28, 56, 280)
+# Functions that a standard deviation is that of, and the one that is drawn white.
+DRAWS, WHITE = 100, 0.4
 
 
 def draw_image_samples(models: Sequence[Fitted]) -> Drawn | None:
@@ -78,6 +84,75 @@ def draw_images(models: Sequence[Fitted]) -> Drawn | None:
     return Drawn("images", figure, caption, "Low-resolution pictures, filled in by models and a spline, and the truth.")
 
 
+class Part(NamedTuple):
+    """A way to show a part of every picture: which pixels, words for it, and whether they are a smaller picture."""
+
+    seen: Callable[[Curves, int], Bool[np.ndarray, " pixels"]]
+    words: str
+    is_picture: bool = False
+
+
+def _upper_half(pictures: Curves, seed: int) -> Bool[np.ndarray, " pixels"]:
+    return pictures.x[:, 0] < 0.5
+
+
+def _tenth(pictures: Curves, seed: int) -> Bool[np.ndarray, " pixels"]:
+    generator = np.random.default_rng(seed)
+    orders = [generator.permutation(pixels) for pixels in pictures.lengths]
+    return np.concatenate([order < round(0.1 * len(order)) for order in orders])
+
+
+def _every_second(pictures: Curves, seed: int) -> Bool[np.ndarray, " pixels"]:
+    lines = [np.unique(axis, return_inverse=True)[1] for axis in pictures.x.T]
+    return (lines[0] % 2 == 0) & (lines[1] % 2 == 0)
+
+
+PARTS = {
+    "half": Part(_upper_half, "of which the upper half is seen"),
+    "tenth": Part(_tenth, "of which a tenth of the pixels, at random, is seen"),
+    "upscaled": Part(_every_second, "of which every second row and column is seen", is_picture=True),
+}
+
+
+def draw_part(models: Sequence[Fitted], name: str) -> Drawn | None:
+    """What every model knows of pictures that are seen in part: its mean and a draw, and how sure the first one is."""
+    part = PARTS[name]
+    shown = sorted(_of_images(models), key=lambda each: each.model != "FEBM")
+    if not shown:
+        return None
+    truth, seed = shown[0].evaluation, shown[0].seed
+    seen = part.seen(truth, seed)
+    rows = {fitted.label: ["mean", "draw", *(["spread"] if fitted is shown[0] else [])] for fitted in shown}
+    labels = [f"{label}, {kind}" for label, kinds in rows.items() for kind in kinds]
+    with page_type():
+        figure, panels = _rows(["seen", *labels, "truth"], len(truth))
+        _show(truth.select(seen), panels["seen"], pixels=None if part.is_picture else truth.common_points)
+        for fitted in shown:
+            kinds = rows[fitted.label]
+            with panel_of(panels[f"{fitted.label}, {kinds[0]}"], fitted):
+                for kind, pictures in _known(fitted, truth.select(seen), truth, kinds).items():
+                    _show(pictures, panels[f"{fitted.label}, {kind}"], white=WHITE if kind == "spread" else 1.0)
+        _show(truth, panels["truth"])
+    caption = (
+        f"Pictures {part.words}: for every model the mean of what they may be and one draw from it; for "
+        f"{shown[0].label} also the standard deviation of {DRAWS} draws, from 0 (black) to {WHITE:g} (white)."
+    )
+    return Drawn(f"images_{name}", figure, caption, f"Rows of pictures {part.words}, completed by models, and whole.")
+
+
+def _known(fitted: Fitted, context: Curves, truth: Curves, kinds: Sequence[str]) -> dict[str, Curves]:
+    """The pictures of each kind that a model makes of what is seen."""
+    posterior = fitted.process.condition(context, random_state=fitted.seed)
+    mean = posterior.mean(truth)
+    assert isinstance(mean, Curves)
+    draws = DRAWS if "spread" in kinds else 1
+    drawn = posterior.sample(draws, truth.common_points, random_state=fitted.seed).y.reshape(len(truth), draws, -1)
+    found = {"mean": mean, "draw": truth.replace(y=drawn[:, 0].reshape(-1, 1))}
+    if "spread" in kinds:
+        found["spread"] = truth.replace(y=drawn.std(axis=1, ddof=1).reshape(-1, 1))
+    return found
+
+
 def bicubic(context: Curves, at: Curves) -> Curves:
     """Pictures by the cubic spline through the pixels seen; beyond the last of them it stays as it is there."""
     from scipy.interpolate import RectBivariateSpline
@@ -124,11 +199,11 @@ def _rows(labels: Sequence[str], pictures: int) -> tuple[Figure, Mapping[str, Ax
     return figure, panels
 
 
-def _show(pictures: Curves, panel: Axes) -> None:
+def _show(pictures: Curves, panel: Axes, *, white: float = 1.0, pixels: np.ndarray | None = None) -> None:
     from febm.plotting import plot_images
 
     label = panel.get_ylabel()
-    plot_images(pictures, columns=len(pictures), limits=(0.0, 1.0), axes=panel)
+    plot_images(pictures, pixels=pixels, columns=len(pictures), limits=(0.0, white), axes=panel)
     _name(panel, label)
 
 

@@ -16,7 +16,7 @@ import scipy.ndimage
 
 import febm
 from febm import datasets
-from febm.benchmark.experiments import EXPERIMENTS, RECIPES, SPLINES, Experiment, load_data
+from febm.benchmark.experiments import EXPERIMENTS, RECIPES, SPLINES, Experiment, drawn_by_chains, load_data
 from febm.curves import Curves
 from febm.evaluation import PictureJudge, check_calibration, predictive_scores, split, test_power
 from febm.evaluation.samples import curves_and_draws
@@ -149,7 +149,7 @@ def score_job(
         started = time.perf_counter()
         model = job.process().fit(data.train)
         seconds = time.perf_counter() - started
-    completed = evaluation[: job.setting.completed]
+    completed = evaluation[: job.setting.completed_by(model)]
     case = Case(model, data.train, evaluation, completed, seconds, job.seed)
     with warnings.catch_warnings():
         # The score is then missing from the rows, which says the same.
@@ -210,20 +210,8 @@ def _prediction(case: Case) -> Rows:
 
 
 def _variant(case: Case) -> Rows:
-    """Power and errors, as published, and coverages: densities under latents that only chains draw take too long."""
     yield from _power(case)
-    for kind, p in SPLITS:
-        context, target = split(case.completed, kind, float(p), random_state=case.seed)
-        posterior = case.model.condition(context, random_state=case.seed)
-        mean = posterior.mean(target)
-        assert isinstance(mean, Curves)  # as the target is
-        scores = {"mse": (mean.y - target.y) ** 2}
-        for metric, level in (("coverage_90", 0.9), ("coverage_50", 0.5)):
-            lower, upper = posterior.interval(target, level, noise=True)
-            scores[metric] = (lower.y <= target.y) & (target.y <= upper.y)
-        for metric, values in scores.items():
-            each_curve = np.add.reduceat(values, target.offsets[:-1], dtype=float) / target.lengths[:, None]
-            yield {"split": kind, "p": str(p), "metric": metric, "value": float(each_curve.mean())}
+    yield from _prediction(case)
 
 
 def _images(case: Case) -> Rows:
@@ -268,9 +256,29 @@ def _as_curves(features: np.ndarray) -> Curves:
 
 def _split_scores(case: Case, kind: Kind, p: Fraction) -> Rows:
     context, target = split(case.completed, kind, float(p), random_state=case.seed)
+    find = _errors if drawn_by_chains(case.model) else _scores
+    for metric, value in find(case, context, target).items():
+        yield {"split": kind, "p": str(p), "metric": metric, "value": value}
+
+
+def _scores(case: Case, context: Curves, target: Curves) -> dict[str, float]:
     scores = predictive_scores(case.model, context, target, case.seed, draws=DRAWS)
-    for metric in SCORES:
-        yield {"split": kind, "p": str(p), "metric": metric, "value": float(scores[metric].mean())}
+    return {metric: float(scores[metric].mean()) for metric in SCORES}
+
+
+def _errors(case: Case, context: Curves, target: Curves) -> dict[str, float]:
+    """Errors, as published, and coverages: densities under latents that only chains draw take too long."""
+    posterior = case.model.condition(context, random_state=case.seed)
+    mean = posterior.mean(target)
+    assert isinstance(mean, Curves)  # as the target is
+    found = {"mse": (mean.y - target.y) ** 2}
+    for metric, level in (("coverage_90", 0.9), ("coverage_50", 0.5)):
+        lower, upper = posterior.interval(target, level, noise=True)
+        found[metric] = (lower.y <= target.y) & (target.y <= upper.y)
+    each_curve = (np.add.reduceat(values, target.offsets[:-1], dtype=float) for values in found.values())
+    return {
+        metric: float((sums / target.lengths[:, None]).mean()) for metric, sums in zip(found, each_curve, strict=True)
+    }
 
 
 def _calibration(case: Case) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import os
 import platform
 import shlex
@@ -100,8 +101,9 @@ class _Run:
             lambda: figures_prediction.draw_coverage(rows),
             lambda: figures_prediction.draw_gp(models),
         )
-        images = (
+        images: tuple[Callable[[], Drawn | None], ...] = (
             lambda: figures_images.draw_images(models),
+            *(functools.partial(figures_images.draw_part, models, name) for name in figures_images.PARTS),
             lambda: figures_images.draw_image_samples(models),
             lambda: figures_images.draw_scaled_samples(models),
         )

@@ -127,6 +127,19 @@ def check_calibration(
     the mean and standard deviation of all S + 1. Nothing tells the observed curve from a draw when the model is right,
     so the ranks are exactly uniform for any number of draws. A value at which all draws and the observation agree
     deviates by nothing; where the draws agree on another value, no draw deviates more than the observation.
+
+    Examples
+    --------
+    >>> import febm
+    >>> import numpy as np
+    >>> x = np.linspace(0, 1, 20)
+    >>> waves = np.random.default_rng(0).normal(size=(40, 2)) @ np.stack([np.sin(3 * x), np.cos(3 * x)])
+    >>> curves = febm.Curves.from_grid(x, waves)
+    >>> model = febm.FPCA(random_state=0, progress=False).fit(curves[:30])
+    >>> context, target = febm.evaluation.split(curves[30:], "middle", 1 / 2)
+    >>> calibration = check_calibration(model, context, target, draws=100, levels=[0.5, 0.9], random_state=0)
+    >>> calibration.coverage["level"].tolist()
+    [0.5, 0.9]
     """
     key = as_key(random_state)
     parts: Iterable[Predictive]
@@ -182,6 +195,18 @@ def simultaneous_band(
     Returns
     -------
     lower, upper : (curves, points, outputs), or Curves where `at` is Curves
+
+    Examples
+    --------
+    >>> import febm
+    >>> x = np.linspace(0, 1, 20)
+    >>> waves = np.random.default_rng(0).normal(size=(40, 2)) @ np.stack([np.sin(3 * x), np.cos(3 * x)])
+    >>> curves = febm.Curves.from_grid(x, waves)
+    >>> model = febm.FPCA(random_state=0, progress=False).fit(curves[:30])
+    >>> posterior = model.condition(curves[30:].select(np.tile(x < 0.3, 10)))
+    >>> lower, upper = simultaneous_band(posterior, x, 0.9, draws=100, random_state=0)
+    >>> lower.shape, bool((lower <= upper).all())
+    ((10, 20, 1), True)
     """
     draws = whole_number("simultaneous_band: draws", draws, least=BAND_DRAWS)
     checked = float(check_levels(level, draws, "simultaneous_band")[0])

@@ -26,7 +26,8 @@ import pandas as pd
 from jaxtyping import Array, Float
 
 from febm.checks import as_numbers, count, whole_number
-from febm.curves import Curves, as_curves
+from febm.curves import Curves
+from febm.door import as_curves
 from febm.errors import NotFittedError
 from febm.evaluation.second_opinions import sliced_wasserstein
 from febm.models.base import Process

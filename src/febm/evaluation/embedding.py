@@ -68,6 +68,14 @@ def embed(
         picture follows the numbers, equally many of each and at most 1,000.
     random_state
         Decides the choice, and the start of t-SNE.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> placed = embed(rng.normal(size=(30, 10)), rng.normal(size=(20, 10)))
+    >>> placed.data.shape, placed.samples.shape
+    ((30, 2), (20, 2))
     """
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"embed: method is {method!r}; choose 'pca' or 'tsne'.")

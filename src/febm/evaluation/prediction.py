@@ -14,7 +14,8 @@ from jaxtyping import Bool, Float, Int, PRNGKeyArray
 from numpy import ndarray
 
 from febm.checks import count, listed, whole_number
-from febm.curves import Curves, as_curves
+from febm.curves import Curves
+from febm.door import as_curves
 from febm.evaluation.scoring import (
     central_interval,
     check_levels,
@@ -124,6 +125,18 @@ def predict(
     Predictive
         It holds all draws, 8 bytes for each value of each draw; `predictive_scores` and `check_calibration` go curve by
         curve where that is too much.
+
+    Examples
+    --------
+    >>> import febm
+    >>> x = np.linspace(0, 1, 20)
+    >>> waves = np.random.default_rng(0).normal(size=(40, 2)) @ np.stack([np.sin(3 * x), np.cos(3 * x)])
+    >>> curves = febm.Curves.from_grid(x, waves)
+    >>> model = febm.FPCA(random_state=0, progress=False).fit(curves[:30])
+    >>> context, target = febm.evaluation.split(curves[30:], "middle", 1 / 2)
+    >>> predictive = predict(model, context, target, draws=100, random_state=0)
+    >>> len(predictive), predictive.draws.shape
+    (10, (100, 100))
     """
     context, target = matching(process, context, target, draws, "predict")
     offsets = _value_offsets(target)
@@ -165,6 +178,18 @@ def predictive_scores(
     - interval_score_90: of the central 90 % interval;
     - coverage_50, coverage_90: the share of values inside the central intervals, which should be .5 and .9;
     - width_90: the width of the 90 % interval.
+
+    Examples
+    --------
+    >>> import febm
+    >>> x = np.linspace(0, 1, 20)
+    >>> waves = np.random.default_rng(0).normal(size=(40, 2)) @ np.stack([np.sin(3 * x), np.cos(3 * x)])
+    >>> curves = febm.Curves.from_grid(x, waves)
+    >>> model = febm.FPCA(random_state=0, progress=False).fit(curves[:30])
+    >>> context, target = febm.evaluation.split(curves[30:], "middle", 1 / 2)
+    >>> scores = predictive_scores(model, context, target, random_state=0, draws=100)
+    >>> bool(scores["mse"].mean() < 0.01 * target.y.var())
+    True
     """
     context, target = matching(process, context, target, draws, "predictive_scores")
     check_levels(WIDE, draws, "predictive_scores")
@@ -180,6 +205,13 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     That error is over curves, as values within a curve are dependent; it is NaN for a single curve. A score
     that some curves lack (NaN) is summarised over the others, and `curves` says how many those are. Columns that hold
     no numbers, such as names, are left out.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"mse": [1.0, 2.0, 3.0], "values": [5, 5, 5]})
+    >>> summarise(scores).round(2)
+         mean  standard_error  curves
+    mse   2.0            0.58       3
     """
     if not isinstance(scores, pd.DataFrame) or scores.empty:
         raise ValueError("summarise: scores must be a table of one row per curve, as `predictive_scores` gives.")

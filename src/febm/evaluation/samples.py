@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from febm.checks import count
-from febm.curves import Curves, as_curves
+from febm.curves import Curves
+from febm.door import as_curves, holds_points
 from febm.models.base import Process
 from febm.randomness import numpy_generator
 
@@ -41,18 +42,12 @@ def side_by_side(
             raise TypeError(
                 f"{owner}: {name} is a model; give curves, such as those of model.sample(n, at, noise=True)."
             )
-    known = {name: as_curves(value, f"{owner}: {name}") for name, value in values.items() if _holds_points(value)}
+    known = {name: as_curves(value, f"{owner}: {name}") for name, value in values.items() if holds_points(value)}
     like = next(iter(known.values()), grid)
     return [
         known[name] if name in known else as_curves(value, f"{owner}: {name}", like=like)
         for name, value in values.items()
     ]
-
-
-def _holds_points(value: Any) -> bool:
-    return isinstance(value, Curves) or (
-        isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(part, Curves) for part in value)
-    )
 
 
 def curves_and_draws(values: dict[str, Any], draws: int, key: Any, owner: str) -> list[Curves]:

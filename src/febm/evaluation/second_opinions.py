@@ -98,6 +98,13 @@ def classifier_test(
     With a classifier of yours the statistic is the area under the ROC curve of the scores of the held-out halves, and
     the p-value is by permutation of their labels, with the classifier as it was trained. Few held-out curves have few
     areas, so that the level is then at most the one asked for.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> straight, bent = rng.normal(size=(2, 40, 1)) * np.stack([np.ones(20), np.linspace(0, 2, 20)])[:, None]
+    >>> bool(classifier_test(straight, bent, permutations=99, random_state=0).pvalue <= 0.01)
+    True
     """
     owner = "classifier_test"
     permutations = whole_number(f"{owner}: permutations", permutations)
@@ -166,6 +173,13 @@ def sliced_wasserstein(
     -----
     The distance is (Σ w_θ d_θ⁴)^¼ over directions θ, between the mean, which a difference along few directions hardly
     moves, and the maximum. The principal components together have as much weight as the random directions together.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> straight, bent = rng.normal(size=(2, 40, 1)) * np.stack([np.ones(20), np.linspace(0, 2, 20)])[:, None]
+    >>> bool(sliced_wasserstein(straight, bent, permutations=99, random_state=0).pvalue <= 0.01)
+    True
     """
     owner = "sliced_wasserstein"
     permutations = whole_number(f"{owner}: permutations", permutations)

@@ -7,7 +7,8 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 from febm.checks import count, listed, share
-from febm.curves import Curves, as_curves
+from febm.curves import Curves
+from febm.door import as_curves
 from febm.randomness import RandomState, as_key, numpy_generator
 
 Kind = Literal["downsample", "middle", "random"]

@@ -150,6 +150,13 @@ def test_power(
     Notes
     -----
     Curves go to the common mesh once; kernel, bandwidth and permutations are those of the trial.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> low, high = rng.normal(size=(2, 40, 1)) * np.ones(10) + np.array([0, 3])[:, None, None]
+    >>> test_power(low, high, n=10, trials=20, permutations=19, random_state=0)
+    1.0
     """
     owner = "test_power"
     check_kernel(kernel, owner)

@@ -2,18 +2,23 @@
 
 import abc
 import os
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.metadata_routing import UNUSED
 
 from febm import storage
 from febm.checks import as_points
 from febm.curves import Curves
+from febm.door import as_curves
 from febm.errors import NotFittedError
 from febm.io_arviz import to_datatree
+from febm.models.filling import filled
+from febm.models.tables import is_table, read_table
 from febm.randomness import RandomState
 
 if TYPE_CHECKING:
@@ -59,13 +64,31 @@ class Posterior(abc.ABC):
             f"{type(self).__name__}.log_density: this posterior has no density of further values."
         )
 
-    def to_arviz(self, at: Any, *, draws: int = 512, random_state: RandomState = None) -> "DataTree":
-        """Functions at the points `at` as ArviZ takes them: `f` with dimensions chain, draw, curve, point, output."""
+    def to_arviz(
+        self, at: Any, *, observed: Curves | None = None, draws: int = 512, random_state: RandomState = None
+    ) -> "DataTree":
+        """Functions at the points `at` as ArviZ takes them: `f` with dimensions chain, draw, curve, point, output.
+
+        Parameters
+        ----------
+        at : (m,) or (m, d_x)
+            One set of points for all curves; they are `x` in the group `constant_data`.
+        observed : Curves, optional
+            What was conditioned on, for the group `observed_data`: values `y` along the dimension `observation`, with
+            their places and the ids of their curves in `constant_data`, as `observed_x` and `observed_curve`.
+        draws : int
+            How many functions of each curve are drawn.
+
+        Returns
+        -------
+        DataTree
+            What ArviZ calls InferenceData; the ids of the curves are the coordinate `curve`.
+        """
         refuse_own_points(at, "Posterior.to_arviz")
         drawn = self.sample(draws, at, random_state=random_state)
         points = drawn[0].x
         values = drawn.y.reshape(len(self), draws, len(points), drawn.d_y)
-        return to_datatree(np.moveaxis(values, 0, 1)[None], points, self.ids)
+        return to_datatree(np.moveaxis(values, 0, 1)[None], points, self.ids, observed=observed)
 
     @property
     @abc.abstractmethod
@@ -74,10 +97,19 @@ class Posterior(abc.ABC):
 
 
 class Process(BaseEstimator, abc.ABC):
-    """A distribution over functions, learned from curves."""
+    """A distribution over functions, learned from curves.
+
+    To scikit-learn it is an estimator of arrays `(n_samples, n_features)`: every row is a curve, every column a point
+    that all curves share, NaN is a missing value. A table with names has its columns at these, where all are numbers
+    (the text "0.5" is one); all other columns are at x = 0, 1, 2, …
+    """
+
+    # The curves are what scikit-learn calls X, whatever their name: nothing to route to.
+    __metadata_request__fit: ClassVar = {"curves": UNUSED}
+    __metadata_request__score: ClassVar = {"curves": UNUSED}
 
     @abc.abstractmethod
-    def fit(self, curves: Any, y: None = None) -> Self:
+    def fit(self, curves: Any, y: Any = None) -> Self:
         """Learn from curves; a 2-D array is read as one curve a row on a common grid. `y` is ignored."""
 
     @abc.abstractmethod
@@ -92,10 +124,33 @@ class Process(BaseEstimator, abc.ABC):
         """log p(values | points) of every curve, in the units of the data."""
         return self.condition(curves).log_evidence
 
-    def score(self, curves: Any, y: None = None) -> float:
-        """Mean log evidence per observed value: higher is better."""
-        values = curves.y if isinstance(curves, Curves) else np.asarray(curves, dtype=float)
-        return float(np.sum(self.log_evidence(curves)) / np.sum(~np.isnan(values)))
+    def score(self, curves: Any, y: Any = None) -> float:
+        """The log predictive density of held-out curves: their log evidence per observed value, in nats.
+
+        Higher is better, and it is a proper score: the truth has the highest on average. `GridSearchCV` and
+        `cross_val_score` use it. It belongs to the units of the data, so only scores of the same curves compare.
+        Missing values do not count, and neither does a row of an array without any; `y` is ignored.
+        """
+        self._require_fitted("score")
+        curves = self._observed(curves, "score")
+        return float(np.sum(self.log_evidence(curves)) / np.sum(~np.isnan(curves.y)))
+
+    def impute(self, curves: Any) -> Any:
+        """The same curves with the posterior mean where a value is missing; observed values stay as they are.
+
+        Parameters
+        ----------
+        curves : array or table of a curve a row, or Curves
+            NaN where missing. A row without any value gets the mean of the functions that `sample` draws.
+
+        Returns
+        -------
+        array, DataFrame or Curves
+            As `curves` came, without NaN; tables of other libraries than pandas come back as arrays. Of `Curves`, those
+            outputs are filled that lack at points where another was observed.
+        """
+        self._require_fitted("impute")
+        return filled(self, curves)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file; `febm.load` reads it."""
@@ -107,9 +162,23 @@ class Process(BaseEstimator, abc.ABC):
             name = type(self).__name__
             raise NotFittedError(f"{name}.{action}: this model is not fitted yet; call `fit(curves)` first.")
 
+    def _observed(self, curves: Any, action: str) -> Curves:
+        """What `action` is given, as curves; rows of an array that have no value are left out."""
+        owner = f"{type(self).__name__}.{action}: curves"
+        if not is_table(curves):
+            return as_curves(curves, owner)
+        table = read_table(self, curves, owner)
+        return table.curves(table.is_seen)
+
     @abc.abstractmethod
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` has been called."""
+
+    def __sklearn_tags__(self) -> Tags:
+        """What scikit-learn may expect: NaN is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
 
 def refuse_own_points(at: Any, owner: str) -> None:

@@ -1,7 +1,8 @@
 """Processes on a basis, f(x) = m(x) + Φ(x)·μ(z): everything but how the basis and the latent model are learned."""
 
 import abc
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -13,12 +14,24 @@ from febm.basis import Basis
 from febm.checks import whole_number
 from febm.curves import Curves
 from febm.fitting import Fitting, steps
-from febm.inference import Effort, LatentPosterior, Method, PriorDraws, draw_prior, infer, settle
+from febm.inference import (
+    CURVES_AT_ONCE,
+    Effort,
+    LatentPosterior,
+    Method,
+    PriorDraws,
+    draw_prior,
+    exact,
+    infer,
+    settle,
+)
 from febm.langevin import Chain
 from febm.latent import LatentModel
 from febm.models.functions import FunctionSpace, LatentFunctionPosterior
+from febm.models.latent_process import LatentProcess
 from febm.models.recipes import Fitted
-from febm.models.scaled import ScaledProcess, scale_alike
+from febm.models.scaled import scale_alike
+from febm.networks import RoughGenerator
 from febm.observations import Observations, observe
 from febm.progress import Progress
 from febm.randomness import RandomState, as_key
@@ -28,7 +41,7 @@ from febm.randomness import RandomState, as_key
 PRIOR_STEPS = 50
 
 
-class BasisProcess(ScaledProcess):
+class BasisProcess(LatentProcess):
     """A process whose functions are a fitted basis times weights that a latent model generates.
 
     Subclasses write `_fit_latent`; fitted are `basis_`, `model_` and `history_`. Sampling draws latents from the
@@ -55,7 +68,7 @@ class BasisProcess(ScaledProcess):
 
         A plain array is read as one curve a row on the grid of the training curves, NaN where nothing was observed.
         """
-        curves = self._context(curves)
+        curves = self._context(curves, "condition")
         key = self.posterior_key_ if random_state is None else as_key(random_state)
         scaled, scalings = self.scaling_.apply(curves), self.scaling_.of_each(curves)
         observed = observe(self.basis_, scaled)
@@ -88,6 +101,34 @@ class BasisProcess(ScaledProcess):
         self._require_fitted("sample_latents")
         latent_key, _ = jax.random.split(as_key(random_state))
         return self._draw_latents(whole_number(f"{type(self).__name__}.sample_latents: n", n), latent_key)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.model_.generator.latent_dim
+
+    def _latent_means(self, curves: Curves) -> Float[np.ndarray, "curves latent"]:
+        observed, generator = observe(self.basis_, curves), self.model_.generator
+        roughness = generator.leading if isinstance(generator, RoughGenerator) else None
+        means = []
+        for found in self._inferred_alike(observed, draws=1 if roughness is None else self._effort.draws):
+            if roughness is not None:
+                # In the latent of the mean function nothing is rough.
+                found.mean[:, roughness] = found.draws[:, :, roughness].mean(axis=1)
+            means.append(found.mean)
+        return np.concatenate(means)
+
+    def _inferred_alike(self, observed: Observations, *, draws: int) -> Iterator[LatentPosterior]:
+        """Posteriors of some curves at a time, none of which depends on the curves that happen to be beside it."""
+        method, key = settle(self._method, self.model_), self.posterior_key_
+        if method == "exact":
+            effort = dataclasses.replace(self._effort, draws=draws)
+            for first in range(0, len(observed), CURVES_AT_ONCE):
+                some = observed[first : first + CURVES_AT_ONCE]
+                yield exact(self.model_, some, effort=effort, key=key, alike=True)
+            return
+        # One at a time: chains part from each other where the rounding of a batch differs.
+        for curve in range(len(observed)):
+            yield self._infer(observed[curve : curve + 1], method, self._effort, key)
 
     @property
     def _method(self) -> Method:

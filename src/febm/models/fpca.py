@@ -14,7 +14,6 @@ from jaxtyping import Float, PRNGKeyArray
 
 from febm.basis import Empirical
 from febm.curves import Curves
-from febm.inference import Effort
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.base import one_grid
@@ -22,7 +21,6 @@ from febm.models.basis_process import BasisProcess
 from febm.models.recipes import Fitted, fold_basis
 from febm.models.settings import PAPER, PAPER_CURVES, PaperCurves, check_choice
 from febm.networks import LinearGenerator
-from febm.observations import observe
 from febm.priors import GaussianPrior
 from febm.progress import Progress
 from febm.randomness import RandomState
@@ -55,8 +53,27 @@ class FPCA(BasisProcess):
 
     Notes
     -----
-    Eigenfunctions are orthonormal in L² of the domain, of measure 1. On an even grid of m points they are the
+    `transform` gives the scores √λ_k E[ξ_k | values] of partly observed curves, in scaled units. Eigenfunctions are
+    orthonormal in L² of the domain, of measure 1. On an even grid of m points they are the
     components of scikit-learn's `PCA` times √m, and eigenvalues are its `explained_variance_` over m.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import febm
+    >>> x, rng = np.linspace(0, 1, 20), np.random.default_rng(0)
+    >>> waves = rng.normal(size=(30, 2)) @ np.stack([np.sin(6 * x), np.cos(4 * x)])
+    >>> curves = febm.Curves.from_grid(x, waves + 0.01 * rng.normal(size=waves.shape))
+    >>> model = febm.FPCA(random_state=0, progress=False).fit(curves)
+    >>> model.sample(3, np.linspace(0, 1, 101))
+    <Curves: 3 curves, 101 points each, x in [0, 1], 1 output>
+    >>> seen = curves[:2].select(curves[:2].x[:, 0] < 0.5)
+    >>> posterior = model.condition(seen)
+    >>> posterior.mean(x).shape
+    (2, 20, 1)
+    >>> lower, upper = posterior.interval(x, 0.9)
+    >>> bool((lower <= upper).all())
+    True
     """
 
     def __init__(
@@ -109,12 +126,8 @@ class FPCA(BasisProcess):
         points = one_grid(self.grid_ if at is None else at, self.scaling_.d_x, "FPCA.eigenfunctions")
         return self.basis_.eigenfunctions(self.scaling_.apply_points(points))[:, :, : self.rank_]
 
-    def transform(self, curves: Any) -> Float[np.ndarray, "curves rank"]:
-        """The scores √λ_k E[ξ_k | values] of partly observed curves, in scaled units."""
-        curves = self._context(curves)
-        observed = observe(self.basis_, self.scaling_.apply(curves))
-        found = self._infer(observed, "exact", Effort(draws=1), self.posterior_key_)
-        return found.mean * np.sqrt(self.eigenvalues_)
+    def _latent_means(self, curves: Curves) -> Float[np.ndarray, "curves rank"]:
+        return super()._latent_means(curves) * np.sqrt(self.eigenvalues_)
 
     def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
         basis, folds, _ = fold_basis(Empirical(rank=self.rank), curves, self.validation, None, key)

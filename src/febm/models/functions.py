@@ -209,13 +209,21 @@ class LatentFunctionPosterior(Posterior):
             )
         return self._evidence_with(curves) - self.log_evidence
 
-    def to_arviz(self, at: Any, *, draws: int | None = None, random_state: RandomState = None) -> "DataTree":
+    def to_arviz(
+        self,
+        at: Any,
+        *,
+        observed: Curves | None = None,
+        draws: int | None = None,
+        random_state: RandomState = None,
+    ) -> "DataTree":
         """Functions `f` at the points `at` and their latents `z`, chain by chain as they were drawn.
 
-        With `draws` they are drawn anew and mixed, in one chain and without latents.
+        With `draws` they are drawn anew and mixed, in one chain and without latents. `observed` is what was conditioned
+        on, for the group `observed_data`.
         """
         if draws is not None:
-            return super().to_arviz(at, draws=draws, random_state=random_state)
+            return super().to_arviz(at, observed=observed, draws=draws, random_state=random_state)
         points = one_grid(at, self._space.scaling.d_x, "Posterior.to_arviz")
         functions = np.stack(self._per_curve(points, lambda i, there: self._draws(i, there)))
         chains = self._latent.chains
@@ -223,7 +231,7 @@ class LatentFunctionPosterior(Posterior):
         def by_chain(array: ndarray) -> ndarray:
             return np.moveaxis(array.reshape(len(array), chains, -1, *array.shape[2:]), 0, 2)
 
-        return to_datatree(by_chain(functions), points, self.ids, by_chain(self._latent.draws))
+        return to_datatree(by_chain(functions), points, self.ids, by_chain(self._latent.draws), observed)
 
     @property
     def diagnostics(self) -> pd.DataFrame:

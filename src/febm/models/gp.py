@@ -164,8 +164,12 @@ class GaussianProcess(ScaledProcess):
 
         A plain array is read as one curve a row on the grid of the training curves, NaN where nothing was observed.
         """
-        curves = self._context(curves)
+        curves = self._context(curves, "condition")
         return GaussianPosterior(self.field_, curves, self.scaling_.apply(curves), self.scaling_)
+
+    @property
+    def _fewest_rows(self) -> int:
+        return 2 if self.mean == "smooth" else 1
 
     def _scaling(self, curves: Curves) -> Scaling:
         check_choice("GaussianProcess", "mean", self.mean, MEANS)

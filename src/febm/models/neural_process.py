@@ -8,10 +8,11 @@ learns from contexts of random size as well.
 
 from typing import Any, Literal, Self
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from febm.checks import share, whole_number
 from febm.curves import Curves
@@ -19,10 +20,11 @@ from febm.fitting import Fitting
 from febm.inference import LatentPosterior
 from febm.models.decoder_space import DecoderSpace
 from febm.models.functions import LatentFunctionPosterior
-from febm.models.scaled import ScaledProcess, scale_alike
+from febm.models.latent_process import LatentProcess
+from febm.models.scaled import scale_alike
 from febm.models.settings import PAPER, PAPER_CURVES, PaperCurves, as_checkpoint, check_choice
 from febm.neural_process_inference import METHODS, InferenceMethod, infer, predictive_density
-from febm.neural_process_networks import Architecture, NeuralProcessNetwork, as_pairs
+from febm.neural_process_networks import Architecture, NeuralProcessNetwork, Pairs, as_pairs, in_chunks
 from febm.neural_process_training import BOUNDS, Bound, ContextBound
 from febm.progress import Progress
 from febm.randomness import RandomState, as_key
@@ -34,7 +36,7 @@ FEWEST_CURVES = 5
 CURVES_IN_EPOCH = 1024
 
 
-class NeuralProcess(ScaledProcess):
+class NeuralProcess(LatentProcess):
     """A latent neural process.
 
     Parameters
@@ -184,7 +186,7 @@ class NeuralProcess(ScaledProcess):
         A plain array is read as one curve a row on the grid of the training curves, NaN where nothing was observed.
         """
         self._check()
-        curves = self._context(curves)
+        curves = self._context(curves, "condition")
         key = self.posterior_key_ if random_state is None else as_key(random_state)
         scaled, scalings = self.scaling_.apply(curves), self.scaling_.of_each(curves)
         jacobian = self.scaling_.log_jacobian(curves)
@@ -215,6 +217,14 @@ class NeuralProcess(ScaledProcess):
             evidence=evidence,
             evidence_with=evidence_with,
         )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.network_.latent_dim
+
+    def _latent_means(self, curves: Curves) -> Float[np.ndarray, "curves latent"]:
+        # One at a time: in a batch rounding would depend on the curves beside it.
+        return in_chunks(_encode, self.network_, (as_pairs(curves),), size=1).astype(float)
 
     @property
     def _space(self) -> DecoderSpace:
@@ -278,3 +288,8 @@ def _noise(network: NeuralProcessNetwork) -> dict[str, float]:
     settings = network.architecture
     scale = settings.smallest_noise + settings.noise_slope * jax.nn.softplus(network.noise)
     return {"noise": float(jnp.mean(scale))} if settings.noise == "constant" else {}
+
+
+@eqx.filter_jit
+def _encode(network: NeuralProcessNetwork, pairs: Pairs) -> Float[Array, "curves latent"]:
+    return jax.vmap(lambda own: network.encode(own).mean)(pairs)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Float, PRNGKeyArray
 
 from febm.amortised import infer_encoded
 from febm.basis import Basis, Empirical
@@ -258,6 +258,12 @@ class PiVAE(BasisProcess):
         spread = float(np.nanstd(curves.y)) or 1.0
         start = max(noise, COARSE_NOISE * spread) if residual else 0.5 * spread
         return Autoencoder(LatentModel(generator, GaussianPrior(latent), Gaussian(start)), encoder)
+
+    def _latent_means(self, curves: Curves) -> Float[np.ndarray, "curves latent"]:
+        observed = observe(self.basis_, curves)
+        # One at a time: in a batch rounding would depend on the curves beside it.
+        means = [self.encoder_.centres(observed[i : i + 1]) for i in range(len(observed))]
+        return np.concatenate(means, dtype=float)
 
     def _infer(self, observed: Observations, method: Method, effort: Effort, key: PRNGKeyArray) -> LatentPosterior:
         method = "importance" if method == "auto" else method

@@ -19,7 +19,7 @@ from febm.contrastive import Contrastive
 from febm.curves import Curves
 from febm.fitting import Fitting
 from febm.gaps import hide_middles
-from febm.gridded import GriddedCurves
+from febm.gridded import GriddedCurves, are_many
 from febm.inference import log_normaliser
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, StudentT
@@ -33,7 +33,7 @@ from febm.networks import (
     ResidualMLP,
     RoughGenerator,
 )
-from febm.observations import observe, project_curves
+from febm.observations import Observations, StoredObservations, observe, observe_stored, project_curves
 from febm.priors import Energy, EnergyPrior, GaussianPrior, Prior, Reference, TiltedPrior
 from febm.progress import Progress
 from febm.tails import NEGLIGIBLE_SHARE, NOISE_RANGE, TAIL_LEADING, Fold, Tail, TailSearch, choose_noise, ladder
@@ -53,6 +53,8 @@ MOST_COSINES = 128
 LARGEST_GRAMS = 1 << 23
 # Functions of the basis where curves are very many: beyond these is noise.
 MOST_COORDINATES = 256
+# Of very many curves, so many say what a basis and the first guess of the noise need, and whether training goes well.
+ENOUGH_CURVES = 2048
 
 
 class Fitted(NamedTuple):
@@ -66,6 +68,7 @@ class Fitted(NamedTuple):
 def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
     """Linear generator and Gaussian noise: base by held-out evidence, tilt by importance-sampled likelihood."""
     fold_key, trial_key, tilt_key = jax.random.split(key, 3)
+    progress.message("Held-out curves choose the basis and the base measure.")
     likelihood = plan.likelihood
     assert isinstance(likelihood, Gaussian)
     cosines = _cosines(curves) if plan.enrich else None
@@ -114,7 +117,9 @@ def fit_many(plan: Plan, curves: GriddedCurves, key: PRNGKeyArray) -> Fitted:
     wanted = Empirical(rank=MOST_COORDINATES) if plan.choose_rank else plan.basis
     basis = wanted.fit(curves, key=basis_key)
     projection = project_curves(basis, curves, plan.latent_dim)
-    noise_variance = basis.noise_variance or NOISE_RANGE[0]
+    # The basis of a given kernel knows of no noise, nor of what its functions leave out.
+    noise_variance = choose_noise(projection) if basis.noise_variance is None else basis.noise_variance
+    noise_variance = noise_variance or NOISE_RANGE[0]
     (gram,) = projection.gram
     scores = np.linalg.solve(gram + noise_variance * np.eye(len(gram)), projection.moment.T).T
     held_out, *_ = held_out_parts(len(curves), plan.validation, split_key)
@@ -192,11 +197,12 @@ def fold_basis(
 def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitting[Fitted]:
     """The paper's loss with chains for posterior and prior."""
     basis_key, split_key, model_key, train_key, constant_key = jax.random.split(key, 5)
-    linked = curves.replace(y=plan.likelihood.link(curves.y))
+    held_out, *_ = held_out_parts(len(curves), plan.validation, split_key)
+    some = curves[_enough(~held_out)] if are_many(curves) else curves
+    linked = some.replace(y=plan.likelihood.link(some.y))
     basis = plan.basis.fit(linked, key=basis_key)
-    (held_out, *_) = held_out_parts(len(curves), plan.validation, split_key)
-    observed = observe(basis, curves).single_precision()
     model = _start(plan, basis, linked, model_key)
+    teaching, judging = _observed_parts(basis, curves, held_out)
     objective = Contrastive(
         posterior=plan.langevin.posterior,
         prior=plan.langevin.prior,
@@ -206,8 +212,8 @@ def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progr
     trained = yield Training(
         objective,
         model,
-        observed[np.flatnonzero(~held_out)],
-        observed[np.flatnonzero(held_out)],
+        teaching,
+        judging,
         groups={
             "generator": plan.langevin.generator_group,
             "noise": plan.langevin.noise_group,
@@ -224,6 +230,24 @@ def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progr
         constant = log_normaliser(model, plan.effort, constant_key)
         model = LatentModel(model.generator, model.prior.with_log_normaliser(constant), model.likelihood)
     return Fitted(basis, model, trained.history)
+
+
+def _observed_parts(
+    basis: Basis, curves: Curves, held_out: np.ndarray
+) -> tuple[Observations | StoredObservations, Observations]:
+    """The curves that teach and those that judge; of very many, the values of a batch are made when it is its turn."""
+    if not are_many(curves) or any(curves.censorings):
+        observed = observe(basis, curves).single_precision()
+        return observed[np.flatnonzero(~held_out)], observed[np.flatnonzero(held_out)]
+    judging = _enough(held_out)
+    teaching = np.setdiff1d(np.arange(len(curves)), judging)
+    return observe_stored(basis, curves[teaching]), observe(basis, curves[judging]).single_precision()
+
+
+def _enough(mask: np.ndarray) -> np.ndarray:
+    """The places of so many of the curves of `mask`, from all over: curves may come sorted by their kind."""
+    places = np.flatnonzero(mask)
+    return places[np.linspace(0, len(places) - 1, min(ENOUGH_CURVES, len(places))).astype(int)]
 
 
 def _start(plan: Plan, basis: Basis, curves: Curves, key: PRNGKeyArray) -> LatentModel:

@@ -7,10 +7,12 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from febm.curves import Curves, as_curves
+from febm.curves import Curves
+from febm.door import as_curves
 from febm.fitting import Fitting, fit_alone, steps
 from febm.images import grid_shape
 from febm.models.base import Process, points_of
+from febm.models.tables import forget_table, is_table, learn_table, read_table
 from febm.progress import Progress, as_progress
 from febm.randomness import RandomState, as_key
 from febm.scaling import Scaling, as_scaling
@@ -24,20 +26,30 @@ class ScaledProcess(Process):
 
     Subclasses have the arguments `scaling`, `random_state` and `progress`, and write `_learn`. Fitted are `scaling_`,
     `domain_` (the corners of the box that the training points, or pixels, fill), `grid_` (where functions are shown
-    when nothing is said) and `posterior_key_`.
+    when nothing is said) and `posterior_key_`; and where the training curves were the rows of an array,
+    `n_features_in_`, `columns_` (the points of its columns) and, if these had names, `feature_names_in_`.
     """
 
     scaling: str | Scaling
     random_state: RandomState
     progress: bool | Progress
 
-    def fit(self, curves: Any, y: None = None) -> Self:
-        """Learn the distribution of `curves`; a 2-D array is read as one curve a row on a common grid."""
+    def fit(self, curves: Any, y: Any = None) -> Self:
+        """Learn the distribution of `curves`.
+
+        Parameters
+        ----------
+        curves : Curves, or an array or table of a curve a row
+            NaN where missing; a row without any value is left out. The columns of an array are at x = 0, 1, 2, …, those
+            of a table at their names where all are numbers.
+        y
+            Ignored.
+        """
         return fit_alone(self._fitting(curves))
 
     def _fitting(self, curves: Any) -> Fitting[Self]:
         """`fit` as a generator, which can wait for its trainings."""
-        curves = as_curves(curves, f"{type(self).__name__}.fit: curves")
+        curves = self._training_curves(curves)
         scaling = self._scaling(curves).fit(curves)
         fit_key, posterior_key = jax.random.split(as_key(self.random_state))
         yield from steps(self._learn(scaling.apply(curves), fit_key, as_progress(self.progress)))
@@ -60,11 +72,28 @@ class ScaledProcess(Process):
         owner = f"{type(self).__name__}.{action}"
         return points_of(self.grid_ if at is None else at, self.scaling_.d_x, n, owner)
 
-    def _context(self, curves: Any) -> Curves:
+    def _training_curves(self, curves: Any) -> Curves:
+        """The curves that `fit` was given; the columns of an array are remembered."""
+        owner = f"{type(self).__name__}.fit: curves"
+        if is_table(curves):
+            table = learn_table(self, curves, owner, least_rows=self._fewest_rows)
+            return table.curves(table.is_seen)
+        forget_table(self)
+        return as_curves(curves, owner)
+
+    @property
+    def _fewest_rows(self) -> int:
+        """No array of fewer rows can be learned from."""
+        return 2
+
+    def _context(self, curves: Any, action: str) -> Curves:
         """The partly observed curves; a plain array is on the grid of the training curves."""
-        owner = f"{type(self).__name__}.condition"
-        self._require_fitted("condition")
-        curves = as_curves(curves, f"{owner}: curves", like=self.grid_)
+        owner = f"{type(self).__name__}.{action}"
+        self._require_fitted(action)
+        if is_table(curves):
+            curves = read_table(self, curves, f"{owner}: curves").curves()
+        else:
+            curves = as_curves(curves, f"{owner}: curves", like=self.grid_)
         if (curves.d_x, curves.d_y) != (self.scaling_.d_x, self.scaling_.d_y):
             raise ValueError(
                 f"{owner}: the curves have d_x={curves.d_x}, d_y={curves.d_y}; "

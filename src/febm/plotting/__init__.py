@@ -17,6 +17,7 @@ from febm.plotting.history import plot_history
 from febm.plotting.images import plot_images
 from febm.plotting.posterior import plot_posterior
 from febm.plotting.style import MODEL, OBSERVED, PALE, TRUTH
+from febm.plotting.surfaces import plot_posterior_maps, plot_surface
 
 __all__ = [
     "MODEL",
@@ -33,8 +34,10 @@ __all__ = [
     "plot_null",
     "plot_pit",
     "plot_posterior",
+    "plot_posterior_maps",
     "plot_predictive_cdf",
     "plot_samples_beside_data",
     "plot_spectrum",
     "plot_split",
+    "plot_surface",
 ]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from febm.checks import count, whole_number
-from febm.curves import Curves, as_curves
+from febm.checks import as_points, count, whole_number
+from febm.curves import Curves
+from febm.door import as_curves
 from febm.plotting.style import axes_or_current, bare, require_output
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def plot_images(
     curves: Any,
     *,
     shape: tuple[int, int] | None = None,
+    pixels: Any = None,
     columns: int | None = None,
     output: int | None = None,
     colormap: str = "gray",
@@ -43,6 +45,9 @@ def plot_images(
         Curves with two inputs; or flat images (one input, or a plain array with one image a row) with their `shape`.
     shape
         Rows and columns of an image; None: what the points of the curves say.
+    pixels
+        The points of all pixels, such as `febm.grid2d(28, 28)`, where some rows or columns were observed in no curve;
+        None: those of the curves.
     columns
         Images in a row; None: about as many as there are rows.
     output
@@ -62,7 +67,7 @@ def plot_images(
     Notes
     -----
     Every pixel is as large as any other, whatever the spacing of the grid. Pixels that were not observed are
-    sand; a row or column in which no curve was observed is left out.
+    sand; a row or column in which no curve was observed is left out, unless `pixels` has it.
     """
     curves = as_curves(curves, "plot_images: curves")
     for name, value in (("limit", limit), ("columns", 1 if columns is None else columns)):
@@ -74,7 +79,7 @@ def plot_images(
     columns = min(shown, math.ceil(math.sqrt(shown)) if columns is None else columns)
     if scatter:
         return _draw_scatter(axes_or_current(axes), curves[:shown], chosen, columns, colormap, limits)
-    images = _as_images(curves, shape)[:shown][..., chosen]
+    images = _as_images(curves, shape, pixels)[:shown][..., chosen]
     low, high = _range(images, limits)
     axes = axes_or_current(axes)
     missing = np.isnan(images).any(axis=-1, keepdims=True)
@@ -125,7 +130,9 @@ def _outputs(curves: Curves, output: int | None) -> list[int]:
     return list(range(curves.d_y))
 
 
-def _as_images(curves: Curves, shape: tuple[int, int] | None) -> Float[np.ndarray, "images rows columns outputs"]:
+def _as_images(
+    curves: Curves, shape: tuple[int, int] | None, pixels: Any = None
+) -> Float[np.ndarray, "images rows columns outputs"]:
     """Values on the grid of all points of all curves, NaN where nothing was observed."""
     if curves.d_x > 2 or (curves.d_x == 1 and shape is None):
         raise ValueError(
@@ -138,9 +145,15 @@ def _as_images(curves: Curves, shape: tuple[int, int] | None) -> Float[np.ndarra
         if math.prod(shape) != len(points):
             raise ValueError(f"plot_images: shape is {shape!r}, but the curves have {count(len(points), 'point')}.")
         return values.reshape(len(curves), *shape, curves.d_y)
-    (rows, row), (columns, column) = (np.unique(coordinate, return_inverse=True) for coordinate in points.T)
-    found = len(rows), len(columns)
-    if len(points) < FILLED * math.prod(found):
+    known = points if pixels is None else as_points(pixels, 2, "plot_images: pixels")
+    lines = [np.unique(coordinate) for coordinate in known.T]
+    row, column = (np.searchsorted(line, place) for line, place in zip(lines, points.T, strict=True))
+    found = len(lines[0]), len(lines[1])
+    if pixels is not None and not all(np.isin(place, line).all() for place, line in zip(points.T, lines, strict=True)):
+        raise ValueError(
+            "plot_images: pixels has not all rows and columns that the curves have; give the points of every pixel."
+        )
+    if len(known) < FILLED * math.prod(found):
         raise ValueError(
             f"plot_images: the {len(points):,} points of the curves do not fill a grid of rows and columns; "
             "use scatter=True, or sample the functions at the points of a grid."

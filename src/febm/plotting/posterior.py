@@ -74,19 +74,15 @@ def plot_posterior(
     """
     if band not in BANDS:
         raise ValueError(f"plot_posterior: band is {band!r}; choose 'pointwise' or 'simultaneous'.")
-    if isinstance(posterior, type) or not all(callable(getattr(posterior, name, None)) for name in NEEDED):
-        raise TypeError(
-            f"plot_posterior: posterior must be what `condition(curves)` of a fitted model gave; got "
-            f"{posterior.__name__ if isinstance(posterior, type) else type(posterior).__name__}."
-        )
+    require_posterior(posterior, "plot_posterior")
     if isinstance(at, Curves):
         raise TypeError("plot_posterior: `at` is Curves; give the points (m,) at which the band and draws are drawn.")
     level = share("plot_posterior: level", level)
     draws = whole_number("plot_posterior: draws", draws, least=0)
     if np.ndim(at) == 2 and np.shape(at)[1] == 2:
         raise ValueError(
-            "plot_posterior: `at` has two inputs, and only one can be drawn as a line; give plot_images the curves "
-            "of posterior.sample(n, at)."
+            "plot_posterior: `at` has two inputs, and only one can be drawn as a line; use plot_posterior_maps, or "
+            "give plot_images the curves of posterior.sample(n, at)."
         )
     require_curve(curve, len(posterior), "plot_posterior")
     for name, given in (("context", context), ("truth", truth)):
@@ -136,6 +132,15 @@ def plot_posterior(
         )
     tidy(axes)
     return axes
+
+
+def require_posterior(posterior: Any, owner: str) -> None:
+    """Refuse what is no posterior, such as a model or curves."""
+    if isinstance(posterior, type) or not all(callable(getattr(posterior, name, None)) for name in NEEDED):
+        raise TypeError(
+            f"{owner}: posterior must be what `condition(curves)` of a fitted model gave; got "
+            f"{posterior.__name__ if isinstance(posterior, type) else type(posterior).__name__}."
+        )
 
 
 def _require_same_curves(curves: Any, output: int, total: int, name: str) -> None:

@@ -93,6 +93,19 @@ def report(
     -------
     Report
         The findings and the tables behind them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import febm
+    >>> from febm.reporting import ReportEffort
+    >>> x = np.linspace(0, 1, 10)
+    >>> curves = febm.Curves.from_grid(x, np.random.default_rng(0).normal(size=(60, 1)) * np.sin(3 * x))
+    >>> model = febm.FPCA(random_state=0, progress=False).fit(curves[:40])
+    >>> quick = ReportEffort(kernels=("id",), permutations=19, power_sizes=(), predicted=5, draws=32, embedded=10)
+    >>> result = report(model, curves[40:], "report.html", effort=quick)
+    >>> [finding.verdict for finding in result.findings if finding.topic == "prediction"]
+    ['good']
     """
     path = _writable(path)
     subject = as_subject(model, data, context=context, effort=effort, key=as_key(random_state))

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from febm.checks import whole_number
-from febm.curves import Curves, as_curves
+from febm.curves import Curves
+from febm.door import as_curves, holds_points
 from febm.models.base import Process
 from febm.ragged import sorted_union
 from febm.randomness import numpy_generator
@@ -253,6 +254,6 @@ def as_subject(model: Any, data: Any, *, context: Any, effort: ReportEffort, key
 def _on_grid_of(model: Process, data: Any, curves: Curves) -> Curves:
     """A plain array is on the grid that the model was fitted on, if that has as many points."""
     grid = getattr(model, "grid_", None)
-    if isinstance(data, Curves) or grid is None or np.ndim(data) != 2 or np.shape(data)[1] != len(grid):
+    if holds_points(data) or grid is None or np.ndim(data) != 2 or np.shape(data)[1] != len(grid):
         return curves
     return curves.replace(x=np.asarray(grid)[curves.x[:, 0].astype(int)])

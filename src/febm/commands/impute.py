@@ -1,0 +1,81 @@
+"""`febm impute`: the missing parts of curves, with their uncertainty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from febm.commands import options
+from febm.commands.options import TableForm
+from febm.commands.targets import check_model, check_source, check_table_target
+from febm.commands.terminal import UsageError, speaking
+
+
+def impute(
+    model: options.Model,
+    partial: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PARTIAL",
+            show_default=False,
+            help="Table of partly observed curves; a row with an empty y asks for a value.",
+        ),
+    ],
+    out: options.TableOut,
+    level: Annotated[
+        float, typer.Option(metavar="SHARE", help="Probability that the interval holds, at each point.")
+    ] = 0.9,
+    draws: Annotated[int, typer.Option(min=0, help="Joint draws to write beside the interval.")] = 0,
+    at: options.At = None,
+    noise: options.Noise = False,
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    curve: options.Curve = None,
+    x: options.X = None,
+    y: options.Y = None,
+    wide: options.Wide = False,
+    id: options.Id = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    traceback: options.Traceback = False,
+) -> None:
+    """Fill in the missing values of partly observed curves: mean, interval and, with --draws, draws.
+
+    Values are asked for where y is empty in PARTIAL, or for every curve at the points --at. The table written is long:
+    curve, x, mean, lower, upper, draw_0, draw_1, …; with several outputs, the column output names the y of a row.
+    """
+    with speaking("impute", as_json=as_json, quiet=quiet, with_traceback=traceback) as terminal:
+        form = TableForm.of(curve, x, y, None, wide, id)
+        if not 0 < level < 1:
+            raise UsageError(f"--level is {level}; give a share between 0 and 1, such as 0.9.")
+        check_model(model)
+        check_source(partial)
+        check_table_target(out, force=force)
+
+        from febm.checks import count
+        from febm.commands.curve_tables import read_curve_table
+        from febm.commands.imputing import at_missing_places, at_points, impute_at
+        from febm.commands.models import load_model
+        from febm.commands.points import parse_points
+        from febm.commands.tables import write_table
+
+        saved = load_model(model)
+        points = parse_points(at, saved.columns.x)
+        table = read_curve_table(partial, form, terminal, saved.notes)
+        asked = at_missing_places(table) if points is None else at_points(table, points)
+        found = impute_at(saved.process, asked, level=level, draws=draws, noise=noise, seed=seed)
+        write_table(found, out)
+        result = {
+            "out": out,
+            "curves": len(asked.context),
+            "values": len(found),
+            "level": level,
+            "draws": draws,
+            "noise": noise,
+            "seed": seed,
+            "columns": list(found.columns)[: len(found.columns) - draws],
+        }
+        values, curves = count(len(found), "value"), count(len(asked.context), "curve")
+        terminal.show(result, f"{out}: {values} of {curves}, with {level:.0%} intervals")

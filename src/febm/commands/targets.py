@@ -1,0 +1,57 @@
+"""What a command is about to write: refused before any work is done where it could not, or should not, be written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TABLE_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".json")
+
+
+def check_target(path: Path, *, force: bool) -> Path:
+    """A file that may be written: in a folder that exists, and not there already, unless `force` says to replace it."""
+    if path.is_dir():
+        raise ValueError(f"--out is {str(path)!r}, which is a folder; name a file.")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"--out is {str(path)!r}, but the folder {str(path.parent)!r} does not exist; make it first.")
+    if path.exists() and not path.is_file():
+        raise ValueError(
+            f"--out is {str(path)!r}, which is no plain file, and a new one would take its place; name one."
+        )
+    if path.exists() and not force:
+        raise ValueError(f"{str(path)!r} exists already; name another file, or replace it with --force.")
+    return path
+
+
+def check_table_target(path: Path, *, force: bool) -> Path:
+    """The same for a table, whose name also says its format."""
+    if table_ending(path) is None:
+        raise ValueError(f"--out is {str(path)!r}; its ending says the format: {', '.join(TABLE_ENDINGS)}.")
+    return check_target(path, force=force)
+
+
+def check_model_target(path: Path, *, force: bool) -> Path:
+    """The same for a model, whose name must not say that it is a table."""
+    if table_ending(path) is not None:
+        raise ValueError(f"--out is {str(path)!r}, the name of a table; name a model, such as model.febm.")
+    return check_target(path, force=force)
+
+
+def table_ending(path: Path) -> str | None:
+    """The ending that says the format of a table; None where it says none."""
+    return next((ending for ending in TABLE_ENDINGS if path.name.lower().endswith(ending)), None)
+
+
+def check_source(path: Path) -> Path:
+    """A file to read that is there."""
+    if path.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder; name a file.")
+    if not path.exists():
+        raise ValueError(f"{str(path)!r} does not exist; name a file that does.")
+    return path
+
+
+def check_model(path: Path) -> Path:
+    """The same for a model, which is no table by its ending."""
+    if table_ending(path) is not None:
+        raise ValueError(f"{str(path)!r} is a table; give a model, as febm fit writes it.")
+    return check_source(path)

@@ -1,0 +1,83 @@
+"""The Python lines that give the numbers on the page again."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from febm.exploring.numerics import DRAWS, PRIOR_DRAWS, Placed, Question, domain, outputs_of, quick_effort
+from febm.inference import Effort
+from febm.models.base import Process
+
+
+def python_lines(
+    path: Path, model: Process, question: Question, *, shown: int = DRAWS, moved: Mapping[int, float] | None = None
+) -> str:
+    """Lines that end with `at`, `mean`, `lower`, `upper` and `draws`, and `curve` where a latent was `moved`."""
+    imports = ["import numpy as np", "", "import febm"]
+    model_lines = [f"model = febm.load({str(path)!r})"]
+    if moved:
+        imports.append("from febm.exploring import latent_curve")
+    if question.noise_factor != 1:
+        imports.append("from febm.exploring import with_noise")
+        model_lines.append(f"model = with_noise(model, {question.noise_factor!r})")
+    effort = quick_effort(model)
+    if question.points and effort is not None and not question.full_effort:
+        imports.append("from febm.inference import Effort")
+        model_lines.append("# The page does less work than the model was told to; leave this out to have it all.")
+        model_lines.append(f"model.set_params(effort={_written(effort)})")
+    lower, upper = domain(model)
+    at = [f"at = np.linspace({lower!r}, {upper!r}, {question.resolution})"]
+    shown_lines = _posterior(model, question, shown) if question.points else _prior(question, shown)
+    if moved:
+        steps = ", ".join(f"{coordinate}: {value!r}" for coordinate, value in sorted(moved.items()))
+        shown_lines.append(f"curve = latent_curve(model, {{{steps}}}, at)[:, {question.output}]")
+    return "\n".join([*imports, "", *model_lines, *at, *shown_lines]) + "\n"
+
+
+def _written(effort: Effort) -> str:
+    """The effort by what is not as usual."""
+    usual = Effort()
+    names = [field.name for field in dataclasses.fields(effort)]
+    said = [f"{name}={getattr(effort, name)!r}" for name in names if getattr(effort, name) != getattr(usual, name)]
+    return f"Effort({', '.join(said)})"
+
+
+def _posterior(model: Process, question: Question, shown: int) -> list[str]:
+    noise = ", noise=True" if question.noise else ""
+    seed, output = question.seed, question.output
+    return [
+        *_context(question.points, outputs_of(model)),
+        f"posterior = model.condition(context, random_state={seed})",
+        f"mean = posterior.mean(at)[0, :, {output}]",
+        f"lower, upper = (end[0, :, {output}] for end in posterior.interval(at, {question.level!r}{noise}))",
+        f"draws = posterior.sample({DRAWS}, at{noise}, random_state={seed})",
+        f"draws = draws.y[:, {output}].reshape({DRAWS}, -1)[:{shown}]",
+    ]
+
+
+def _prior(question: Question, shown: int) -> list[str]:
+    noise = ", noise=True" if question.noise else ""
+    tails = (1 - question.level) / 2, (1 + question.level) / 2
+    return [
+        f"draws = model.sample({PRIOR_DRAWS}, at{noise}, random_state={question.seed})",
+        f"draws = draws.y[:, {question.output}].reshape({PRIOR_DRAWS}, -1)",
+        "mean = draws.mean(axis=0)",
+        f'lower, upper = np.quantile(draws, [{tails[0]!r}, {tails[1]!r}], axis=0, method="weibull")',
+        f"draws = draws[:{shown}]",
+    ]
+
+
+def _context(points: tuple[Placed, ...], outputs: int) -> list[str]:
+    places = ", ".join(repr(point.x) for point in points)
+    if outputs == 1:
+        values = ", ".join(repr(point.y) for point in points)
+        return _wrapped(places, values)
+    rows = [
+        "[" + ", ".join(repr(point.y) if output == point.output else "np.nan" for output in range(outputs)) + "]"
+        for point in points
+    ]
+    return _wrapped(places, ", ".join(rows))
+
+
+def _wrapped(places: str, values: str) -> list[str]:
+    return [f"x = [{places}]", f"y = [{values}]", "context = febm.Curves.from_arrays([x], [y])"]

@@ -1,0 +1,467 @@
+"""What `febm explore` answers: the numbers of the models, sentences for what it cannot, and nothing to strangers."""
+
+import dataclasses
+import re
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from contract import pairs, waves
+from explore_work import Client, save_models
+
+import febm
+from febm.exploring import latent_curve, with_noise
+from febm.exploring.asking import MOST_POINTS
+from febm.exploring.backdrop import SHOWN_CURVES
+from febm.exploring.command import Options, run_command
+from febm.exploring.lines import python_lines
+from febm.exploring.numerics import DRAWS, Placed, Question, ask, quick_effort
+from febm.exploring.shelf import stock
+from febm.exploring.warming import warm_up
+from febm.exploring.worker import Worker
+
+pytest.importorskip("starlette", reason="starlette is not installed")
+from febm.exploring.server import Site, build_app, listen, serving_in_background
+
+POINTS = [{"x": 0.5, "y": 1.25}, {"x": 1.5, "y": -0.5}]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("explore")
+
+
+@pytest.fixture(scope="module")
+def paths(folder):
+    return save_models(folder, "linear", "gaussian", "pair", "surface", "positive", "curve")
+
+
+@pytest.fixture(scope="module")
+def shelf(paths):
+    return {explored.name: explored for explored in stock(list(paths.values()))}
+
+
+@pytest.fixture(scope="module")
+def tilted(folder):
+    return stock([save_models(folder, "tilted")["tilted"]])[0]
+
+
+@pytest.fixture(scope="module")
+def client(shelf):
+    with serving_in_background(build_app(Site(tuple(shelf.values()), waves(5), warm=False))) as address:
+        yield Client(address)
+
+
+def answer_to(client, path, **fields):
+    response = client.post(path, json={"model": "linear", **fields})
+    assert response.status == 200, response.text
+    return response.json()
+
+
+def refusal_of(client, path, status=400, **fields):
+    response = client.post(path, json={"model": "linear", **fields})
+    assert response.status == status, response.text
+    return response.json()["error"]
+
+
+# What is answered.
+
+
+def test_models_come_with_what_the_page_has_to_know(client):
+    site = client.get("/api/models").json()
+    cards = {card["name"]: card for card in site["models"]}
+    assert list(cards) == ["linear", "gaussian", "pair", "surface", "positive", "curve"]
+    assert cards["linear"]["domain"] == [0.0, 2.0]
+    assert cards["pair"]["outputs"] == 2
+    assert site["resolution"] in site["resolutions"]
+    assert "functions of one" in cards["surface"]["remarks"][0]
+    assert "standardises" in cards["curve"]["remarks"][0]
+
+
+def test_posterior_is_that_of_the_model(client, shelf):
+    found = answer_to(client, "/api/posterior", points=POINTS, level=0.8, seed=3)
+    at = np.array(found["x"])
+    posterior = shelf["linear"].model.condition(febm.Curves.from_arrays([[0.5, 1.5]], [[1.25, -0.5]]), random_state=3)
+    lower, upper = posterior.interval(at, 0.8)
+    np.testing.assert_array_equal(found["mean"], posterior.mean(at)[0, :, 0])
+    np.testing.assert_array_equal(found["lower"], lower[0, :, 0])
+    np.testing.assert_array_equal(found["upper"], upper[0, :, 0])
+    assert np.shape(found["draws"]) == (DRAWS, len(at))
+    assert found["notes"] == []
+
+
+def test_points_pull_the_mean_and_narrow_the_band(client):
+    before = answer_to(client, "/api/prior")
+    after = answer_to(client, "/api/posterior", points=POINTS)
+    place = int(np.argmin(np.abs(np.array(after["x"]) - 0.5)))
+    assert abs(after["mean"][place] - 1.25) < 0.3
+    widths = [np.mean(np.array(found["upper"]) - found["lower"]) for found in (before, after)]
+    assert widths[1] < 0.7 * widths[0]
+
+
+def test_prior_of_another_seed_is_another_draw(client):
+    first, again, other = (answer_to(client, "/api/prior", seed=seed)["draws"] for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
+
+
+def test_noise_widens_band_and_draws(client):
+    plain, noisy = (answer_to(client, "/api/posterior", points=POINTS, noise=noise) for noise in (False, True))
+    width = [np.mean(np.array(found["upper"]) - found["lower"]) for found in (plain, noisy)]
+    roughness = [np.mean(np.abs(np.diff(found["draws"], 2))) for found in (plain, noisy)]
+    assert width[1] > width[0]
+    assert roughness[1] > 10 * roughness[0]
+
+
+@pytest.mark.parametrize("name", ["linear", "gaussian"])
+def test_exact_points_hold_the_mean_and_rough_ones_let_it_go(client, name):
+    def miss(factor):
+        found = answer_to(client, "/api/posterior", model=name, points=POINTS, noise_factor=factor)
+        return abs(np.interp(0.5, found["x"], found["mean"]) - 1.25)
+
+    assert miss(0.01) < 0.02
+    assert miss(0.01) < miss(1.0) < miss(30.0)
+
+
+def test_points_of_one_output_inform_the_other(client):
+    points = [{"x": 0.5, "y": 3.0, "output": 1}]
+    before = answer_to(client, "/api/prior", model="pair")
+    after = answer_to(client, "/api/posterior", model="pair", points=points, output=0)
+    assert abs(np.interp(0.5, after["x"], np.subtract(after["mean"], before["mean"]))) > 0.2
+
+
+def test_latent_moves_the_curve_and_zero_is_the_centre(client, shelf):
+    explored = shelf["linear"]
+    directions = client.post("/api/details", json={"model": "linear"}).json()["directions"]
+    first = directions[0]["coordinate"]
+    still = answer_to(client, "/api/latent", moved={str(first): 0})
+    there = answer_to(client, "/api/latent", moved={str(first): 1.5})
+    back = answer_to(client, "/api/latent", moved={str(first): -1.5})
+    np.testing.assert_allclose(np.add(there["curve"], back["curve"]), np.multiply(still["curve"], 2), atol=1e-9)
+    assert np.ptp(np.subtract(there["curve"], still["curve"])) > 0.5
+    direct = latent_curve(explored.model, {first: 1.5}, there["x"])
+    np.testing.assert_array_equal(direct[:, 0], there["curve"])
+
+
+def test_latent_directions_come_in_order_of_their_effect(client):
+    directions = client.post("/api/details", json={"model": "linear"}).json()["directions"]
+    shares = [direction["share"] for direction in directions]
+    assert shares == sorted(shares, reverse=True)
+    assert 0.9 < sum(shares) <= 1.0 + 1e-9
+
+
+def test_range_holds_most_functions(client, shelf):
+    low, high = client.post("/api/details", json={"model": "linear"}).json()["range"][0]
+    values = shelf["linear"].model.sample(200, random_state=9).y
+    assert np.mean((values > low) & (values < high)) > 0.95
+
+
+def test_data_curves_are_thinned_and_gaps_are_null(client):
+    assert len(client.get("/api/data").json()["curves"]) == 5
+    with serving_in_background(build_app(Site((), pairs(200), warm=False))) as address:
+        curves = Client(address).get("/api/data").json()["curves"]
+    assert len(curves) == SHOWN_CURVES
+    assert curves[0]["y"][1][3] is None
+
+
+# Lines that reproduce it.
+
+QUESTIONS = {
+    "prior": Question(seed=2),
+    "noisy prior": Question(seed=2, noise=True, resolution=51),
+    "one point": Question((Placed(0.5, 1.0),)),
+    "everything": Question(
+        (Placed(0.5, 1.0), Placed(1.25, -0.3)), resolution=101, level=0.66, noise=True, noise_factor=0.316, seed=7
+    ),
+}
+
+
+def numbers_of(lines):
+    names = {}
+    exec(lines, names)
+    return names
+
+
+def assert_reproduced(explored, question, moved=None):
+    found = ask(explored.model, question)
+    names = numbers_of(python_lines(explored.path, explored.model, question, shown=7, moved=moved))
+    np.testing.assert_array_equal(names["at"], found.x)
+    for name in ("mean", "lower", "upper"):
+        np.testing.assert_array_equal(names[name], getattr(found, name))
+    np.testing.assert_array_equal(names["draws"], found.draws[:7])
+    return names
+
+
+@pytest.mark.parametrize("name", ["linear", "gaussian"])
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_python_lines_give_the_same_numbers(shelf, name, question):
+    assert_reproduced(shelf[name], question)
+
+
+def test_python_lines_of_several_outputs_give_the_same_numbers(shelf):
+    question = Question((Placed(0.5, 1.0, 1), Placed(0.7, 0.0, 0)), output=1)
+    assert_reproduced(shelf["pair"], question)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_python_lines_say_the_effort_of_the_page(tilted, full):
+    question = Question((Placed(0.5, 1.0), Placed(1.0, 0.5)), full_effort=full)
+    assert_reproduced(tilted, question)
+    assert ("Effort(draws=256, proposals=1024" in python_lines(tilted.path, tilted.model, question)) is not full
+
+
+def test_python_lines_draw_the_latent_curve(tilted):
+    names = assert_reproduced(tilted, QUESTIONS["one point"], moved={0: 1.0, 1: -0.5})
+    np.testing.assert_array_equal(names["curve"], latent_curve(tilted.model, {0: 1.0, 1: -0.5}, names["at"])[:, 0])
+
+
+def test_lines_are_answered_for_what_is_asked(client, paths):
+    lines = answer_to(client, "/api/lines", points=POINTS, shown=3)["lines"]
+    assert f"febm.load({str(paths['linear'])!r})" in lines
+    assert len(numbers_of(lines)["draws"]) == 3
+
+
+def test_exploring_changes_nothing_of_the_model(tilted):
+    before = tilted.model.effort, float(tilted.model.model_.likelihood.scale)
+    ask(tilted.model, QUESTIONS["everything"])
+    assert (tilted.model.effort, float(tilted.model.model_.likelihood.scale)) == before
+
+
+def test_quick_effort_never_exceeds_what_the_model_was_told(tilted):
+    small = dataclasses.replace(tilted.model.effort, draws=16, proposals=64)
+    assert quick_effort(tilted.model).draws == 256
+    assert quick_effort(febm.FEBM(effort=small)) is None
+    assert quick_effort(febm.FPCA()) is None
+
+
+def test_noise_factor_is_of_the_standard_deviation(shelf):
+    changed = with_noise(shelf["linear"].model, 2.0)
+    assert changed.noise_variance_ == pytest.approx(4 * shelf["linear"].model.noise_variance_, rel=1e-5)
+    with pytest.raises(ValueError, match="factor is -1"):
+        with_noise(changed, -1)
+
+
+# What is refused.
+
+REFUSED = {
+    "no model": ({"model": "other"}, "no model \"other\"; there are 'linear'"),
+    "unknown field": ({"colour": 1}, "no field 'colour'"),
+    "points are no list": ({"points": 3}, "points is 3; give a list"),
+    "too many points": ({"points": [{"x": 1, "y": 0}] * (MOST_POINTS + 1)}, "101 points; 100 are the most"),
+    "point without y": ({"points": [{"x": 1}]}, r"points\[0\] is \{\"x\": 1\}"),
+    "point is text": ({"points": [{"x": "a", "y": 1}]}, r"points\[0\]: x is \"a\"; give a number"),
+    "point far outside": ({"points": [{"x": 9, "y": 1}]}, r"points\[0\]: x is 9; give a number from -0.1 to 2.1"),
+    "huge integer": ({"points": [{"x": 1, "y": 10**400}]}, r"points\[0\]: y is 1000"),
+    "output": ({"output": 1}, "output is 1; give a whole number from 0 to 0"),
+    "level": ({"level": 1.5}, "level is 1.5; give a number from 0.01 to 0.999"),
+    "level is true": ({"level": True}, "level is true"),
+    "resolution": ({"resolution": 77}, "resolution is 77; choose one of 26, 51"),
+    "seed": ({"seed": -1}, "seed is -1; give a whole number"),
+    "noise": ({"noise": 1}, "noise is 1; give true or false"),
+    "noise factor": ({"noise_factor": 0}, "noise_factor is 0; give a number from 0.01 to 100"),
+    "moved": ({"moved": {"z": 1}}, "coordinate 'z'"),
+    "two inputs": ({"model": "surface"}, "functions of 2 inputs; the page shows functions of one"),
+}
+
+
+@pytest.mark.parametrize(("fields", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_bad_question_gets_one_sentence(client, fields, sentence):
+    assert re.search(sentence, refusal_of(client, "/api/prior", **fields))
+
+
+@pytest.mark.parametrize(
+    "body", ["", "[1]", "{", '{"level": NaN}', "[" * 50_000], ids=["empty", "list", "torn", "nan", "deep"]
+)
+def test_what_is_no_json_object_gets_one_sentence(client, body):
+    response = client.post("/api/prior", content=body, headers={"Content-Type": "application/json"})
+    assert response.status == 400
+    assert response.json()["error"].endswith(("send one JSON object.", "send one."))
+
+
+def test_posterior_without_points_is_refused(client):
+    assert refusal_of(client, "/api/posterior") == (
+        "A posterior needs at least one point; without points, ask for the prior."
+    )
+
+
+def test_values_that_the_model_cannot_have_are_refused_by_its_own_sentence(client):
+    sentence = refusal_of(client, "/api/posterior", 422, model="positive", points=[{"x": 1, "y": -3}])
+    assert sentence.startswith("Scaling: the log transform needs y > 0")
+
+
+def test_model_without_latents_says_so(client):
+    assert "no latent coordinates" in refusal_of(client, "/api/latent", model="gaussian")
+    assert "no latent coordinates" in client.post("/api/details", json={"model": "gaussian"}).json()["without_latents"]
+    with pytest.raises(ValueError, match="no latent space"):
+        latent_curve(febm.GaussianProcess(), {}, [0.0])
+
+
+def test_large_bodies_and_forms_are_refused(client):
+    large = client.post("/api/prior", content=b" " * 200_000, headers={"Content-Type": "application/json"})
+    form = client.post("/api/prior", content=b'{"model": "linear"}', headers={"Content-Type": "text/plain"})
+    assert (large.status, form.status) == (413, 415)
+    assert "application/json" in form.json()["error"]
+
+
+def test_unknown_paths_and_methods_are_refused(client):
+    assert client.get("/static/../server.py").status == 404
+    assert client.get("/static/missing.js").status == 404
+    assert client.get("/api/prior").status == 405
+    assert client.post("/api/models", json={}).status == 405
+
+
+# Strangers.
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "10.0.0.5:80"])
+def test_other_host_names_are_turned_away(client, host):
+    response = client.get("/api/models", headers={"Host": host})
+    assert response.status == 421
+    assert "127.0.0.1" in response.json()["error"]
+
+
+def test_other_origins_are_turned_away(client):
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:9"):
+        response = client.post("/api/prior", json={"model": "linear"}, headers={"Origin": origin})
+        assert response.status == 403
+    own = client.post("/api/prior", json={"model": "linear"}, headers={"Origin": client.address.rstrip("/")})
+    assert own.status == 200
+
+
+def test_every_answer_forbids_what_comes_from_elsewhere(client):
+    for path in ("/", "/static/explore.js", "/api/models", "/missing"):
+        headers = client.get(path).headers
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_static_files_name_no_other_host():
+    static = Path(febm.__file__).parent / "exploring" / "static"
+    for path in static.iterdir():
+        text = path.read_text().replace("http://www.w3.org/2000/svg", "")  # a name, not a place
+        assert "http://" not in text
+        assert "https://" not in text
+
+
+def test_socket_is_of_the_loopback_interface_and_a_taken_port_is_refused():
+    listening = listen(0)
+    try:
+        host, port = listening.getsockname()
+        assert host == "127.0.0.1"
+        assert listening.proto == socket.IPPROTO_TCP  # else every answer waits 40 ms
+        with pytest.raises(ValueError, match=f"port {port} cannot be had"):
+            listen(port)
+    finally:
+        listening.close()
+
+
+# The worker.
+
+
+def test_worker_takes_requests_before_the_next_step_of_the_warm_up():
+    order, first = [], threading.Event()
+
+    def steps():
+        for i in range(3):
+            order.append(f"step {i}")
+            if i == 0:
+                first.wait(5)
+            yield
+
+    worker = Worker(steps())
+    worker.start()
+    futures = [worker.submit(lambda name=name: order.append(name)) for name in ("a", "b")]
+    first.set()
+    for future in futures:
+        future.result(5)
+    assert worker.wait_until_warm(5)
+    worker.stop()
+    assert order == ["step 0", "a", "b", "step 1", "step 2"]
+
+
+def test_cancelled_jobs_are_never_computed():
+    started, go_on, done = threading.Event(), threading.Event(), []
+    worker = Worker(iter(()))
+    worker.start()
+    first = worker.submit(lambda: (started.set(), go_on.wait(5)))
+    second = worker.submit(lambda: done.append("second"))
+    assert started.wait(5)
+    assert second.cancel()
+    go_on.set()
+    first.result(5)
+    assert worker.submit(lambda: "last").result(5) == "last"
+    worker.stop()
+    assert done == []
+
+
+def test_worker_survives_a_warm_up_that_fails():
+    def steps():
+        yield
+        raise RuntimeError("a model that cannot be sampled")
+
+    worker = Worker(steps())
+    worker.start()
+    assert worker.wait_until_warm(5)
+    assert worker.submit(lambda: 1).result(5) == 1
+    worker.stop()
+
+
+def test_warm_up_asks_every_model_of_one_input(shelf):
+    chosen = [shelf["surface"], dataclasses.replace(shelf["linear"])]
+    assert sum(1 for _ in warm_up(chosen)) > 10
+    assert "sight" in vars(chosen[1])
+    assert "sight" not in vars(chosen[0])
+
+
+# The shelf, the backdrop and the command.
+
+
+def test_models_of_one_name_are_told_apart_by_their_paths(paths, tmp_path):
+    twin = tmp_path / "linear.febm"
+    twin.write_bytes(paths["linear"].read_bytes())
+    assert [explored.name for explored in stock([paths["linear"], twin])] == [str(paths["linear"]), str(twin)]
+    with pytest.raises(ValueError, match="named twice"):
+        stock([twin, twin])
+
+
+def test_what_is_no_model_is_refused_before_anything_is_served(tmp_path):
+    with pytest.raises(ValueError, match="no model is named"):
+        stock([])
+    with pytest.raises(FileNotFoundError, match="is no file"):
+        run_command(Options((tmp_path / "missing.febm",)))
+    text = tmp_path / "text.febm"
+    text.write_text("no model")
+    with pytest.raises(febm.FormatError, match="not a febm model"):
+        run_command(Options((text,)))
+
+
+def test_missing_libraries_are_named(paths, monkeypatch):
+    for name in ("starlette.applications", "febm.exploring.server"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delattr("febm.exploring.server", raising=False)
+    with pytest.raises(ImportError, match=r"pip install 'febm\[explore\]'"):
+        run_command(Options((paths["linear"],)))
+
+
+def test_command_serves_until_it_is_interrupted(paths):
+    script = (
+        "import sys, pathlib; from febm.exploring.command import Options, run_command; "
+        "run_command(Options((pathlib.Path(sys.argv[1]),), browser=False))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(paths["linear"])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        line = process.stdout.readline()
+        address = line.split(" at ")[1].split()[0]
+        assert Client(address).get("/api/models").json()["models"][0]["name"] == "linear"
+        process.send_signal(2)
+        out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert out == "Ended.\n"
+    assert errors == ""
