@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from febm import storage
+from febm import storage, storage_files
 from febm.errors import FormatError
 from febm.networks import ResidualMLP
 from febm.precision import float64
@@ -339,18 +339,29 @@ def test_a_tree_that_is_not_json_is_damaged(saved):
 
 
 def test_a_newer_format_asks_for_an_upgrade(saved):
-    rewrite(saved, febm_format=str(storage.FORMAT + 1))
+    rewrite(saved, febm_format=str(storage_files.FORMAT + 1))
     with pytest.raises(FormatError, match=r"has format 2, newer than the format 1 .*: upgrade febm"):
         storage.load(saved)
 
 
-def test_an_error_names_the_version_that_saved_the_file(saved):
-    rewrite(saved, febm_version="9.9", change_tree=lambda tree: tree.update({"kind": "novelty"}))
-    with pytest.raises(FormatError, match=r"Saved by febm 9\.9, read by "):
+def test_an_older_format_asks_for_the_version_that_wrote_it_or_another_fit(saved):
+    rewrite(saved, febm_format="0", febm_version="0.0.7")
+    with pytest.raises(FormatError, match=r"has format 0, older than .*: read it with febm 0\.0\.7, or fit and save"):
         storage.load(saved)
 
 
-@pytest.mark.parametrize("contents", [b"", b"abc", b"curve,x,y\n1,2,3\n", b"\x80\x05pickle {", b"PK\x03\x04" * 9])
+def test_an_error_names_the_version_that_saved_the_file_and_the_way_out(saved):
+    rewrite(saved, febm_version="9.9", change_tree=lambda tree: tree.update({"kind": "novelty"}))
+    with pytest.raises(FormatError, match=r"Saved by febm 9\.9, read by .*: read it with febm 9\.9, or fit and save"):
+        storage.load(saved)
+
+
+RANDOM_BYTES = np.random.default_rng(0).bytes(500)
+
+
+@pytest.mark.parametrize(
+    "contents", [b"", b"abc", b"curve,x,y\n1,2,3\n", b"\x80\x05pickle {", b"PK\x03\x04" * 9, RANDOM_BYTES]
+)
 def test_other_files_are_not_febm_models(tmp_path, contents):
     path = tmp_path / "other.febm"
     path.write_bytes(contents)
@@ -372,9 +383,35 @@ def test_every_truncation_is_refused(saved):
             storage.load(saved)
 
 
-def test_a_missing_file_is_a_file_not_found_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        storage.load(tmp_path / "nothing.febm")
+def test_a_missing_file_is_named_with_its_folder_and_the_models_there(saved):
+    missing = saved.with_name("nothing.febm")
+    with pytest.raises(FileNotFoundError) as caught:
+        storage.load(missing)
+    sentence = f"load: there is no file {str(missing)!r} in the folder {str(saved.parent)!r}; give the path"
+    assert str(caught.value).startswith(sentence)
+    assert str(caught.value).endswith(f"such as {str(saved)!r}.")
+
+
+def test_a_missing_file_is_named_as_it_was_given_and_its_folder_in_full(saved, monkeypatch):
+    monkeypatch.chdir(saved.parent)
+    saved.with_name("another.febm").touch()
+    with pytest.raises(FileNotFoundError) as caught:
+        storage.load("prior")
+    assert f"no file 'prior' in the folder {str(saved.parent)!r}" in str(caught.value)
+    assert str(caught.value).endswith("such as 'prior.febm', 'another.febm'.")
+
+
+def test_a_file_in_a_missing_folder_says_that_the_folder_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no file .*, for there is no folder .*nowhere'; give the path"):
+        storage.load(tmp_path / "nowhere" / "model.febm")
+
+
+def test_a_folder_is_not_a_model_but_may_hold_one(saved):
+    with pytest.raises(IsADirectoryError, match=r"is a folder; give a file .*, such as '.*prior\.febm'\."):
+        storage.load(saved.parent)
+    saved.unlink()
+    with pytest.raises(IsADirectoryError, match=r"is a folder; give a file written by `model\.save`\."):
+        storage.read_header(saved.parent)
 
 
 @pytest.mark.parametrize(
@@ -422,6 +459,6 @@ def test_a_saved_file_has_the_permissions_of_any_new_file(saved):
 
 
 def test_saving_needs_less_header_than_safetensors_allows(tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "_HEADER_LIMIT", 1000)
+    monkeypatch.setattr(storage_files, "HEADER_LIMIT", 1000)
     with pytest.raises(ValueError, match="keep long lists as arrays"):
         storage.save(["word"] * 1000, tmp_path / "long.febm")

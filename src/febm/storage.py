@@ -18,26 +18,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import sklearn.base
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as safetensors_bytes
 
 from febm._version import __version__
 from febm.errors import FormatError
-from febm.files import whole_file
 from febm.precision import float64
+from febm.storage_files import Arrays, read_file, write_file
 from febm.storage_tables import TABLE_KINDS, table_from_tree, table_to_tree
 
-FORMAT = 1
 ALLOWED_PACKAGES = ("febm", "tinygp", "equinox.nn")
 
 Json: TypeAlias = Any
-Arrays: TypeAlias = dict[str, np.ndarray]
 
 # What safetensors and NumPy both name; every other dtype travels as its bytes.
 _NATIVE_DTYPES = frozenset(
     np.dtype(code).name for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 )
-_HEADER_LIMIT = 100_000_000  # safetensors' own limit, in bytes; a longer "header" is some other kind of file
 
 
 class Header(NamedTuple):
@@ -53,44 +48,35 @@ def save(value: object, path: str | os.PathLike[str], *, notes: Mapping[str, Jso
     The file appears whole or not at all: it is written beside its place and then moved there. `notes`, what JSON can
     hold, say where the value comes from; `read_header` gives them back.
     """
-    target = Path(os.path.realpath(path))
-    if not target.absolute().parent.is_dir():
-        raise FileNotFoundError(f"save: the folder {target.absolute().parent} does not exist; make it first.")
     tree, arrays = to_tree(value)
-    metadata = {
-        "febm_format": str(FORMAT),
-        "febm_version": __version__,
-        "febm_tree": json.dumps(tree, allow_nan=False),
-    }
+    metadata = {"febm_tree": json.dumps(tree, allow_nan=False)}
     if notes:
         metadata["febm_notes"] = json.dumps(notes, allow_nan=False)
-    contents = safetensors_bytes(arrays, metadata=metadata)
-    if int.from_bytes(contents[:8], "little") > _HEADER_LIMIT:
-        raise ValueError(
-            "save: the parts of the model that are not arrays take more than 100 MB, which one file "
-            "cannot hold; keep long lists as arrays."
-        )
-    with whole_file(target) as file:
-        file.write(contents)
+    write_file(path, metadata, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Read what `save` wrote; a file that cannot be read whole and safely is a `FormatError`."""
     path = Path(path)
-    metadata, arrays = _read(path, with_arrays=True)
+    metadata, arrays = read_file(path, with_arrays=True)
     try:
         return from_tree(json.loads(metadata["febm_tree"]), arrays)
     except FormatError as error:
-        written_by = metadata.get("febm_version", "an unknown version")
-        raise FormatError(f"{path}: {error} (Saved by febm {written_by}, read by {__version__}.)") from error
+        raise FormatError(f"{path}: {error} {_on_versions(metadata)}") from error
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(f"{path} is damaged ({error}); copy or save it again.") from error
+
+
+def _on_versions(metadata: dict[str, str]) -> str:
+    written_by = metadata.get("febm_version", "an unknown version")
+    way_out = "" if written_by == __version__ else f": read it with febm {written_by}, or fit and save the model again"
+    return f"(Saved by febm {written_by}, read by {__version__}{way_out}.)"
 
 
 def read_header(path: str | os.PathLike[str]) -> Header:
     """What a file says of itself, without the value in it; no notes where none were saved."""
     path = Path(path)
-    metadata, _ = _read(path, with_arrays=False)
+    metadata, _ = read_file(path, with_arrays=False)
     try:
         notes = json.loads(metadata.get("febm_notes", "{}"))
     except ValueError as error:
@@ -354,36 +340,3 @@ def _find_class(tree: Json, is_of_kind: Callable[[type], bool]) -> type:
     if not is_own or not is_of_kind(found):
         raise FormatError(f"{full_name} is not a class that a file may rebuild. Do not trust this file.")
     return found
-
-
-def _read(path: Path, *, with_arrays: bool) -> tuple[dict[str, str], Arrays]:
-    _check_is_whole(path)
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            _check_format(path, metadata)
-            names = file.keys() if with_arrays else ()
-            return metadata, {name: file.get_tensor(name) for name in names}
-    except SafetensorError as error:
-        raise FormatError(f"{path} is damaged or truncated ({error}); copy or save it again.") from error
-
-
-def _check_is_whole(path: Path) -> None:
-    with open(path, "rb") as file:
-        start = file.read(9)
-        size = os.fstat(file.fileno()).st_size
-    header_size = int.from_bytes(start[:8], "little")
-    if len(start) < 9 or start[8:] != b"{" or header_size > _HEADER_LIMIT:
-        raise FormatError(f"{path} is not a febm model; give a file written by `model.save`.")
-    if size < 8 + header_size:
-        raise FormatError(f"{path} is truncated ({size} bytes); copy or save it again.")
-
-
-def _check_format(path: Path, metadata: dict[str, str]) -> None:
-    stored = metadata.get("febm_format", "")
-    if not stored.isdecimal() or "febm_tree" not in metadata:
-        raise FormatError(f"{path} is a safetensors file but not a febm model; give a file written by `model.save`.")
-    if int(stored) > FORMAT:
-        raise FormatError(
-            f"{path} has format {stored}, newer than the format {FORMAT} that febm {__version__} reads: upgrade febm."
-        )
