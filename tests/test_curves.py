@@ -279,11 +279,11 @@ BAD_INPUT = {
     "offsets": (lambda: Curves([0, 1], [0, 1], [0, 1]), "offsets must be integers that rise from 0"),
     "text in a column": (
         lambda: from_table(table(hour=["0", "noon", "2", "late"])),
-        r"column 'hour' has 2 values that are not numbers \(rows 1, 3\); drop or fix them\.",
+        r"column 'hour' has 2 values that are not numbers, such as 'noon' \(rows 1, 3\); drop or fix them\.",
     ),
     "empty text": (
         lambda: from_table(table(load=["1", "", "2", "3"])),
-        r"'load' has 1 value that is not a number",
+        r"'load' has 1 value that is not a number: '' \(row 1\); drop or fix it\.",
     ),
     "infinite column": (
         lambda: from_table(table(load=[1, 2, np.inf, 4])),
@@ -297,7 +297,10 @@ BAD_INPUT = {
         lambda: from_table(table(day=[0, np.nan, 0, 1])),
         r"'day' has 1 value that is missing",
     ),
-    "dates": (lambda: from_table(table(hour=DATES)), "column 'hour' holds dates or durations"),
+    "dates": (
+        lambda: from_table(table(hour=DATES)),
+        r"column 'hour' holds dates or durations, such as Timestamp\('.*'\) in row 0, and must hold numbers",
+    ),
     "absent column": (lambda: from_table(table(), x="time"), "x names column 'time', which df does not have"),
     "changing covariate": (
         lambda: from_table(table(age=[1, 1, 2, 3]), covariates=["age"]),

@@ -1,5 +1,6 @@
 """Long and wide tables of pandas and polars: curves go there and back, and columns are called what they are."""
 
+import re
 from datetime import datetime
 from io import StringIO
 from types import SimpleNamespace
@@ -163,6 +164,86 @@ def test_wide_table_has_ids_first_then_covariates_then_places_in_order():
     assert table.row(1) == ("b", 40, None, 7.0, None)
 
 
+# Dates are told how they become numbers
+
+HOURS = [0.0, 6.5, 1.0, 23.75]
+DAYS = [0.0, 30.0, 1.0, 2.0]
+TIMES = pd.to_datetime(["2024-03-01 00:00", "2024-03-01 06:30", "2024-03-02 01:00", "2024-03-02 23:45"])
+MIDNIGHTS = pd.to_datetime(["2024-03-01", "2024-03-31", "2024-03-02", "2024-03-03"])
+COLUMNS_OF_DATES = {
+    "dates and times": (TIMES, HOURS),
+    "dates and times with a zone": (TIMES.tz_localize("Asia/Tokyo"), HOURS),
+    "dates and times of Python": (pd.Index(TIMES.to_pydatetime(), dtype=object), HOURS),
+    "dates and times as text": (TIMES.strftime("%Y-%m-%d %H:%M"), HOURS),
+    "dates and times as ISO has them": (TIMES.strftime("%Y-%m-%dT%H:%M:%S"), HOURS),
+    "days": (MIDNIGHTS, DAYS),
+    "days as text": (MIDNIGHTS.strftime("%m/%d/%Y"), DAYS),
+    "days of Python": (pd.Index(MIDNIGHTS.date, dtype=object), DAYS),
+    "periods": (MIDNIGHTS.to_period("D"), DAYS),
+    "durations": (TIMES - TIMES.normalize(), HOURS),
+    "durations of Python": (pd.Index((TIMES - TIMES.normalize()).to_pytimedelta(), dtype=object), HOURS),
+    "hours and minutes": (TIMES.strftime("%H:%M"), HOURS),
+    "hours, minutes and seconds": (TIMES.strftime("%H:%M:%S"), HOURS),
+    "times of day": (pd.Index(TIMES.time, dtype=object), HOURS),
+}
+OF_DATES = pytest.mark.parametrize(("dates", "numbers"), COLUMNS_OF_DATES.values(), ids=COLUMNS_OF_DATES)
+
+
+def what_the_error_suggests(read, df):
+    """The numbers that the line of pandas in a refusal makes."""
+    with pytest.raises(ValueError, match="dates or durations, such as") as caught:
+        read(df)
+    line = re.fullmatch(r".* In pandas, [a-z ]+: (.*)\.", str(caught.value))[1]
+    *before, last = line.split("; ")
+    names = {"df": df, "pd": pd}
+    exec("; ".join(before), names)
+    return eval(last, names)
+
+
+@OF_DATES
+@pytest.mark.parametrize("role", ["x", "y"])
+def test_a_column_of_dates_is_refused_with_the_line_that_makes_numbers_of_it(dates, numbers, role):
+    df = pd.DataFrame({"day": [1, 1, 2, 2], "seen at": dates, "other": [1.0, 2.0, 3.0, 4.0]})
+    columns = {"x": "other", "y": "other"} | {role: "seen at"}
+    made = what_the_error_suggests(lambda df: Curves.from_frame(df, curve="day", **columns), df)
+    np.testing.assert_allclose(made, numbers)
+
+
+@OF_DATES
+@pytest.mark.parametrize("ids", [None, "site"])
+def test_columns_named_by_dates_are_refused_with_the_line_that_makes_numbers_of_them(dates, numbers, ids):
+    df = pd.DataFrame([[1.0, 2.0, 3.0, 4.0]], columns=dates)
+    if ids is not None:
+        df.insert(2, ids, ["north"])
+    made = what_the_error_suggests(lambda df: Curves.from_wide(df, ids=ids), df)
+    np.testing.assert_allclose(made, numbers)
+    assert Curves.from_wide(df, ids=ids, x=made).y.ravel().tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_dates_of_polars_are_refused_too():
+    df = pl.DataFrame({"day": [1, 1], "time": [datetime(2024, 3, 1, 6), datetime(2024, 3, 1, 7)], "y": [1.0, 2.0]})
+    with pytest.raises(ValueError, match=r"'time' holds dates .*\(df\['time'\] - df\['time'\]\.dt\.normalize\(\)\)"):
+        Curves.from_frame(df, curve="day", x="time", y="y")
+
+
+def test_one_date_among_numbers_is_one_bad_value():
+    df = pd.DataFrame({"day": 1, "x": [0.0, "2024-03-01"], "y": [1.0, 2.0]})
+    with pytest.raises(ValueError, match=r"'x' has 1 value that is not a number: '2024-03-01' \(row 1\)"):
+        Curves.from_frame(df, curve="day", x="x", y="y")
+
+
+def test_an_output_of_dates_none_of_which_is_known_is_missing():
+    df = pd.DataFrame({"day": 1, "x": [0.0, 1.0], "y": [1.0, 2.0], "later": pd.to_datetime([None, None])})
+    assert np.isnan(Curves.from_frame(df, curve="day", x="x", y=["y", "later"]).y[:, 1]).all()
+
+
+def test_a_long_value_is_cut_in_its_refusal():
+    df = pd.DataFrame({"day": 1, "x": ["a" * 500, "b"], "y": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="…") as caught:
+        Curves.from_frame(df, curve="day", x="x", y="y")
+    assert len(str(caught.value)) < 200
+
+
 # Errors are sentences
 
 WIDE = pd.DataFrame({"site": ["n", "s"], "0": [1.0, 2.0], "1": ["3", "high"]})
@@ -174,11 +255,11 @@ BAD_TABLES = {
     "truth as a name": (lambda: Curves.from_wide(pd.DataFrame({True: [1.0]})), r"not named by a number \(True\)"),
     "dates as names": (
         lambda: Curves.from_wide(pd.DataFrame([[1.0]], columns=pd.to_datetime(["2024-01-01"]))),
-        "1 column not named by a number",
+        "columns are named by dates or durations, such as Timestamp.*; say with x at which numbers",
     ),
     "a word as a value": (
         lambda: Curves.from_wide(WIDE, ids="site"),
-        r"from_wide: column '1' has 1 value that is not a number \(row 1\)",
+        r"from_wide: column '1' has 1 value that is not a number: 'high' \(row 1\)",
     ),
     "few places": (lambda: Curves.from_wide(WIDE, ids="site", x=[0]), "x has 1 point for 2 columns of values"),
     "no values": (lambda: Curves.from_wide(WIDE[["site"]], ids="site"), "df has no columns of values"),

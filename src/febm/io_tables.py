@@ -9,12 +9,14 @@ import numpy as np
 import pandas as pd
 
 from febm.checks import are, count, listed, parse_numbers
+from febm.io_dates import column_of_dates
 from febm.libraries import comes_from
 
 if TYPE_CHECKING:
     import polars
 
 LIBRARIES = ("pandas", "polars")
+LONGEST_SHOWN = 60
 
 
 def as_table(df: Any, owner: str) -> pd.DataFrame | polars.DataFrame:
@@ -82,22 +84,47 @@ def number_columns(
     """The numbers of columns side by side, NaN where missing."""
     columns = np.empty((len(frame), len(names)))
     for position, name in enumerate(names):
-        column = frame[name]
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            column = column.astype(object)
-        if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
-            raise ValueError(
-                f"{owner}: column {name!r} holds dates or durations ({column.dtype}); turn it into a number "
-                "first, such as hours since the curve began."
-            )
-        numbers, not_numbers = parse_numbers(column)
-        refuse_rows(not_numbers, name, "not a number", "not numbers", "drop or fix", owner)
+        numbers = _numbers(frame[name], name, owner)
         refuse_rows(np.isinf(numbers), name, "infinite", "infinite", "drop or fix", owner)
         if not missing_allowed:
             way_out = "every point needs a place: drop or fix"
             refuse_rows(np.isnan(numbers), name, "missing", "missing", way_out, owner)
         columns[:, position] = numbers
     return columns
+
+
+def _numbers(column: pd.Series, name: Hashable, owner: str) -> np.ndarray:
+    """The numbers of a column, NaN where missing."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    if column.dtype.kind in "mM" or isinstance(column.dtype, pd.PeriodDtype):
+        _refuse_dates(column, name, owner)
+        return np.full(len(column), np.nan)  # none of the dates is known
+    numbers, not_numbers = parse_numbers(column)
+    if not_numbers.any():
+        if (not_numbers | column.isna().to_numpy(dtype=bool)).all():
+            _refuse_dates(column, name, owner)
+        first = _shown(column[not_numbers].iloc[0])
+        one, many = f"not a number: {first}", f"not numbers, such as {first}"
+        refuse_rows(not_numbers, name, one, many, "drop or fix", owner)
+    return numbers
+
+
+def _refuse_dates(column: pd.Series, name: Hashable, owner: str) -> None:
+    """Raise when all that a column holds is dates, times of day or durations, and say how numbers are made of them."""
+    way_out = column_of_dates(column, name)
+    if way_out is not None:
+        row = int(column.notna().to_numpy().argmax())
+        raise ValueError(
+            f"{owner}: column {name!r} holds dates or durations, such as {_shown(column.iloc[row])} in row {row}, and "
+            f"must hold numbers. In pandas, {way_out}."
+        )
+
+
+def _shown(value: object) -> str:
+    """A value as a sentence names it."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def refuse_rows(bad: np.ndarray, name: Hashable, one: str, many: str, way_out: str, owner: str) -> None:

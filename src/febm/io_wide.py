@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 
 from febm.checks import as_columns, count, listed
 from febm.io_arrays import flat_grid, write_grid
+from febm.io_dates import names_of_dates
 from febm.io_tables import (
     as_index,
     as_table,
@@ -40,7 +41,7 @@ def read_wide(df: Any, *, x: Any, ids: Any, covariates: Any) -> FlatCurves:
     if not labels:
         raise ValueError(f"{FROM}: df has no columns of values; each column that is no id or covariate is a point.")
     named_columns(table, labels, "x", FROM)
-    grid = _places(labels) if x is None else as_columns(x, f"{FROM}: x")
+    grid = _places(labels, [*id_names, *covariate_names]) if x is None else as_columns(x, f"{FROM}: x")
     if len(grid) != len(labels):
         raise ValueError(
             f"{FROM}: x has {count(len(grid), 'point')} for {count(len(labels), 'column')} of values; give one for "
@@ -75,8 +76,8 @@ def write_wide(curves: Curves, library: str = "pandas") -> Any:
     return in_library(frame if keys else frame.set_axis(_named(curves.ids)), library, TO)
 
 
-def _places(labels: Sequence[Hashable]) -> np.ndarray:
-    """Where the columns of values were observed, by their names."""
+def _places(labels: list[Hashable], others: list[Hashable]) -> np.ndarray:
+    """Where the columns of values, beside which there are `others`, were observed, by their names."""
     places, not_places = [], []
     for label in labels:
         try:
@@ -86,6 +87,12 @@ def _places(labels: Sequence[Hashable]) -> np.ndarray:
         if isinstance(label, bool) or not np.isfinite(places[-1]):
             not_places.append(label)
     if not_places:
+        dates = names_of_dates(labels, others) if len(not_places) == len(labels) else None
+        if dates is not None:
+            raise ValueError(
+                f"{FROM}: columns are named by dates or durations, such as {not_places[0]!r}; say with x at which "
+                f"numbers they were observed. In pandas, {dates}."
+            )
         raise ValueError(
             f"{FROM}: {count(len(not_places), 'column')} not named by a number ({listed(map(repr, not_places))}); name "
             "them in ids or covariates, or say with x where the columns of values were observed."
