@@ -15,7 +15,7 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 pyth
 # quickly: programs of this size take longer to optimise than to run.
 SINGLE_THREAD := NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2 JAX_DISABLE_MOST_OPTIMIZATIONS=1
-PYTEST := JAX_PLATFORMS=$${JAX_PLATFORMS-cpu} MPLBACKEND=Agg $(SINGLE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := JAX_PLATFORMS=$${JAX_PLATFORMS-cpu} MPLBACKEND=Agg $(SINGLE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint types docs format bench clean
