@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from contract import waves
+from contract import BRIEFEST, LEAST_EFFORT, SMALLEST, waves
 from pages import ROOT, blocks, run
 from typer.testing import CliRunner
 
@@ -17,6 +17,8 @@ import febm
 from febm.datasets import Dataset
 from febm.inference import Effort
 from febm.models.feature_process import FeatureTraining
+from febm.models.settings import Networks
+from febm.neural_process_networks import Architecture
 from febm.reporting import ReportEffort
 from febm.tilting import TiltTraining
 from febm.training import Optimisation
@@ -43,6 +45,17 @@ IN_SMALL = {
     ),
     febm.EBP: dict(
         features=8, training=FeatureTraining(width=8, waves=2, optimisation=Optimisation(epochs=3)), progress=False
+    ),
+    febm.VIP: dict(functions=4, latent_dim=2, training=SMALLEST),
+    febm.PiVAE: dict(rank=1, networks=Networks(width=4, depth=1), optimisation=BRIEFEST, effort=LEAST_EFFORT),
+    febm.NeuralProcess: dict(
+        latent_dim=2,
+        architecture=Architecture(width=4, depth=1),
+        samples=1,
+        repeats=1,
+        optimisation=BRIEFEST,
+        draws=8,
+        proposals=16,
     ),
 }
 LITTLE = ReportEffort(
@@ -131,6 +144,12 @@ def test_the_examples_of_docstrings_give_what_they_say(name, in_small):
     for test in doctest.DocTestFinder(exclude_empty=True).find(module):
         runner.run(test)
     assert runner.failures == 0
+
+
+def test_every_public_name_shows_an_example():
+    errors = {name for name in febm.__all__ if name.endswith("Error")}
+    silent = {name for name in febm.__all__ if ">>> " not in (getattr(febm, name).__doc__ or "")}
+    assert silent == errors | {"__version__"}
 
 
 def reference(kind):

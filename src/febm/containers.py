@@ -21,7 +21,14 @@ class FromContainers:
 
     @classmethod
     def from_arrays(cls, xs: Any, ys: Any, ids: Any = None, covariates: Any = None) -> Curves:
-        """Curves from lists with one entry per curve: x `(m,)` or `(m, d_x)`, y `(m,)` or `(m, d_y)`."""
+        """Curves from lists with one entry per curve: x `(m,)` or `(m, d_x)`, y `(m,)` or `(m, d_y)`.
+
+        Examples
+        --------
+        >>> import febm
+        >>> febm.Curves.from_arrays([[0, 1, 4], [2, 3]], [[1.0, 2.0, 5.0], [0.5, 0.7]])
+        <Curves: 2 curves, 2 to 3 points each, x in [0, 4], 1 output>
+        """
         from febm.io_arrays import read_arrays
 
         return _curves("from_arrays", read_arrays(xs, ys, ids, covariates))
@@ -80,6 +87,14 @@ class FromContainers:
             What the curves are called; the index of a pandas table, or 0, 1, 2, …, when left out.
         covariates : list of column names, optional
             What is known of each curve as a whole. All other columns are values.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import febm
+        >>> df = pd.DataFrame({"site": ["north", "south"], "0": [1.0, 2.0], "6.5": [3.0, None]})
+        >>> febm.Curves.from_wide(df, ids="site")
+        <Curves: 2 curves, 1 to 2 points each, x in [0, 6.5], 1 output>
         """
         from febm.io_wide import read_wide
 
@@ -100,6 +115,13 @@ class FromContainers:
         Notes
         -----
         A pixel is the point at its centre, as `febm.grid2d` has it: ((row + ½)/height, (column + ½)/width).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import febm
+        >>> febm.Curves.from_images(np.zeros((3, 28, 28), np.uint8), labels=["boot", "bag", "boot"])
+        <Curves: 3 curves, 784 points each, ..., 1 output, covariates: label>
         """
         from febm.images import from_images
 

@@ -62,6 +62,24 @@ class Curves(FromContainers):
         What the curves are called; 0, 1, 2, … when left out. Tuples make a `pandas.MultiIndex`.
     covariates : DataFrame of n rows, optional
         What is known of each curve as a whole.
+
+    Examples
+    --------
+    >>> import febm
+    >>> curves = febm.Curves.from_arrays([[0, 1, 4], [2, 3]], [[1.0, 2.0, 5.0], [0.5, 0.7]], ids=["monday", "tuesday"])
+    >>> curves
+    <Curves: 2 curves, 2 to 3 points each, x in [0, 4], 1 output>
+    >>> curves[1].y.tolist()
+    [[0.5], [0.7]]
+    >>> curves.select(curves.x[:, 0] < 3).lengths.tolist()
+    [2, 1]
+    >>> curves.to_frame()
+         curve    x    y
+    0   monday  0.0  1.0
+    1   monday  1.0  2.0
+    2   monday  4.0  5.0
+    3  tuesday  2.0  0.5
+    4  tuesday  3.0  0.7
     """
 
     __slots__ = ("_covariates", "ids", "offsets", "x", "y")

@@ -37,6 +37,17 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         pipeline = make_pipeline(febm.Imputer(febm.FPCA()), Ridge())
         GridSearchCV(pipeline, {"imputer__model__rank": [2, 4]}).fit(X, y)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import febm
+    >>> rows = np.random.default_rng(0).normal(size=(30, 1)) * np.sin(np.arange(12))
+    >>> gaps = rows.copy()
+    >>> gaps[0, 3:6] = np.nan
+    >>> filled = febm.Imputer(febm.FPCA(random_state=0, progress=False)).fit_transform(gaps)
+    >>> bool(np.allclose(filled, rows, atol=0.1))
+    True
     """
 
     model_: Process

@@ -56,7 +56,19 @@ def save(value: object, path: str | os.PathLike[str], *, notes: Mapping[str, Jso
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read what `save` wrote; a file that cannot be read whole and safely is a `FormatError`."""
+    """Read what `save` wrote; a file that cannot be read whole and safely is a `FormatError`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import febm
+    >>> rows = np.random.default_rng(0).normal(size=(30, 1)) * np.sin(np.arange(12))
+    >>> model = febm.FPCA(random_state=0, progress=False).fit(rows)
+    >>> model.save("waves.febm")
+    >>> again = febm.load("waves.febm")
+    >>> again.sample(3, random_state=1) == model.sample(3, random_state=1)
+    True
+    """
     path = Path(path)
     metadata, arrays = read_file(path, with_arrays=True)
     try:

@@ -26,7 +26,31 @@ if TYPE_CHECKING:
 
 
 class Posterior(abc.ABC):
-    """The distribution of functions given what was observed of them, one for each conditioned curve."""
+    """The distribution of functions given what was observed of them, one for each conditioned curve.
+
+    Examples
+    --------
+    Of every curve there is a mean, an interval and as many draws as one likes, at any points:
+
+    >>> import numpy as np
+    >>> import febm
+    >>> x, rng = np.linspace(0, 1, 20), np.random.default_rng(0)
+    >>> waves = rng.normal(size=(40, 2)) @ np.stack([np.sin(6 * x), np.cos(4 * x)])
+    >>> curves = febm.Curves.from_grid(x, waves + 0.05 * rng.normal(size=waves.shape))
+    >>> model = febm.FPCA(random_state=0, progress=False).fit(curves[2:])
+    >>> posterior = model.condition(curves[:2].select(curves[:2].x[:, 0] < 0.5))
+    >>> len(posterior), posterior.log_evidence.shape
+    (2, (2,))
+    >>> at = np.linspace(0, 1, 101)
+    >>> posterior.mean(at).shape
+    (2, 101, 1)
+    >>> lower, upper = posterior.interval(at, 0.9, noise=True)
+    >>> bool((lower < posterior.mean(at)).all() and (posterior.mean(at) < upper).all())
+    True
+    >>> drawn = posterior.sample(3, at, random_state=0)
+    >>> drawn.ids.tolist()  # the curve, and which draw of it
+    [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    """
 
     ids: pd.Index
 
@@ -102,6 +126,21 @@ class Process(BaseEstimator, abc.ABC):
     To scikit-learn it is an estimator of arrays `(n_samples, n_features)`: every row is a curve, every column a point
     that all curves share, NaN is a missing value. A table with names has its columns at these, where all are numbers
     (the text "0.5" is one); all other columns are at x = 0, 1, 2, …
+
+    Examples
+    --------
+    All models do the same things:
+
+    >>> import numpy as np
+    >>> import febm
+    >>> x, rng = np.linspace(0, 1, 20), np.random.default_rng(0)
+    >>> waves = rng.normal(size=(40, 2)) @ np.stack([np.sin(6 * x), np.cos(4 * x)])
+    >>> curves = febm.Curves.from_grid(x, waves + 0.05 * rng.normal(size=waves.shape))
+    >>> for model in (febm.FPCA(random_state=0, progress=False), febm.GaussianProcess(random_state=0, progress=False)):
+    ...     held_out = model.fit(curves[:30]).score(curves[30:])
+    ...     print(isinstance(model, febm.Process), len(model.sample(3)), len(model.condition(curves[:2])), held_out > 0)
+    True 3 2 True
+    True 3 2 True
     """
 
     # The curves are what scikit-learn calls X, whatever their name: nothing to route to.

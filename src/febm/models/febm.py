@@ -93,6 +93,26 @@ class FEBM(BasisProcess):
     Images, and other curves that are kept as they came, are seen some at a time where they have more than four million
     values. Their base measure is a mixture of local Gaussians on 256 coordinates (`febm.local_mixture`), and is not
     tilted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import febm
+    >>> x, rng = np.linspace(0, 1, 20), np.random.default_rng(0)
+    >>> waves = rng.normal(size=(40, 2)) @ np.stack([np.sin(6 * x), np.cos(4 * x)])
+    >>> curves = febm.Curves.from_grid(x, waves + 0.05 * rng.normal(size=waves.shape))
+    >>> model = febm.FEBM(random_state=0, progress=False).fit(curves)
+    >>> model.sample(100, at=np.linspace(0, 1, 1000))
+    <Curves: 100 curves, 1,000 points each, x in [0, 1], 1 output>
+
+    What was seen of a curve, here two of them before x = 0.5, says where the rest of it may be:
+
+    >>> posterior = model.condition(curves[:2].select(curves[:2].x[:, 0] < 0.5))
+    >>> posterior.mean(x).shape
+    (2, 20, 1)
+    >>> lower, upper = posterior.interval(x, 0.9)
+    >>> bool((lower < upper).all())
+    True
     """
 
     def __init__(

@@ -83,6 +83,19 @@ class GaussianProcess(ScaledProcess):
     Matérn kernels of one input, constants, their sums and products have solvers whose cost grows like the number of
     points: they are used for the fit and the evidence of curves of more than 200 points and for posteriors given more
     than 500. All other covariances are factored as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import febm
+    >>> x, rng = np.linspace(0, 1, 20), np.random.default_rng(0)
+    >>> waves = rng.normal(size=(40, 2)) @ np.stack([np.sin(6 * x), np.cos(4 * x)])
+    >>> curves = febm.Curves.from_grid(x, waves + 0.05 * rng.normal(size=waves.shape))
+    >>> model = febm.GaussianProcess(kernel="matern52", random_state=0, progress=False).fit(curves)
+    >>> model.sample(5, at=np.linspace(0, 1, 200))
+    <Curves: 5 curves, 200 points each, x in [0, 1], 1 output>
+    >>> bool(model.log_evidence(curves).sum() > model.log_evidence(curves.replace(y=-3 * curves.y)).sum())
+    True
     """
 
     field_: GaussianField

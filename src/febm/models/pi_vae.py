@@ -95,6 +95,19 @@ class PiVAE(BasisProcess):
         q(z | β).
     coefficients_ : array (curves, rank)
         The coefficients β of the training curves, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import febm
+    >>> x, rng = np.linspace(0, 1, 20), np.random.default_rng(0)
+    >>> waves = rng.normal(size=(40, 2)) @ np.stack([np.sin(6 * x), np.cos(4 * x)])
+    >>> curves = febm.Curves.from_grid(x, waves + 0.05 * rng.normal(size=waves.shape))
+    >>> model = febm.PiVAE(random_state=0, progress=False).fit(curves)
+    >>> model.sample(5, at=np.linspace(0, 1, 200))
+    <Curves: 5 curves, 200 points each, x in [0, 1], 1 output>
+    >>> model.condition(curves[:2]).mean(x).shape
+    (2, 20, 1)
     """
 
     def __init__(

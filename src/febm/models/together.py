@@ -41,6 +41,16 @@ def fit_together(
     points, equal ranks. Those that do not, and models without a training loop, are fitted one after the other. Each
     keeps its own early stop, rates, rescues and checkpoint; one that stops early waits for the others. If a fit fails,
     its error ends the call.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import febm
+    >>> x, rng = np.linspace(0, 1, 20), np.random.default_rng(0)
+    >>> curves = febm.Curves.from_grid(x, rng.normal(size=(40, 1)) * np.sin(6 * x))
+    >>> models = febm.fit_together([febm.EBP(random_state=seed, progress=False) for seed in (0, 1)], curves)
+    >>> [len(model.sample(5)) for model in models]
+    [5, 5]
     """
     models = list(models)
     for i, model in enumerate(models):
