@@ -168,7 +168,7 @@ class BasisProcess(LatentProcess):
         if not isinstance(points, list):
             return Curves.from_grid(points, self._space.at(points).values(weights, key))
         values = [
-            self._space.at(own).values(weights[i : i + 1], key if key is None else jax.random.fold_in(key, i))[0]
-            for i, own in enumerate(points)
+            there.values(weights[i : i + 1], key if key is None else jax.random.fold_in(key, i))[0]
+            for i, there in enumerate(self._space.at_each(points))
         ]
         return Curves.from_arrays(points, values)

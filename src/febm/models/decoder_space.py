@@ -1,5 +1,6 @@
 """From latents to functions through a decoder f(x, z): values at any points, in the units of the data."""
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -33,6 +34,10 @@ class DecoderSpace(NamedTuple):
         """The space at some points, ready to turn latents into values there."""
         warn_outside(points, self.domain)
         return EvaluatedDecoder(self, self.scaling.apply_points(points))
+
+    def at_each(self, points: Sequence[Float[ndarray, "_ inputs"]]) -> Iterator["EvaluatedDecoder"]:
+        """The space at the points of one curve after the other."""
+        return map(self.at, points)
 
     @property
     def is_linear(self) -> bool:

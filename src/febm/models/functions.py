@@ -2,7 +2,7 @@
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import equinox as eqx
@@ -19,9 +19,10 @@ from febm.curves import Curves
 from febm.inference import LatentPosterior
 from febm.io_arviz import to_datatree
 from febm.latent import LatentModel
-from febm.likelihoods import Gaussian
+from febm.likelihoods import Gaussian, Likelihood
 from febm.models.base import Posterior, one_grid, points_of
 from febm.networks import Generator, LinearGenerator, RoughGenerator
+from febm.ragged import bucket
 from febm.randomness import RandomState, as_key
 from febm.scaling import Scaling
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 # Features are evaluated in blocks of points, so that a very fine `at` does not need very much memory.
 BLOCK_VALUES = 1 << 24
+# Noise is drawn for a multiple of so many points.
+NOISE_POINTS = 32
 # Points so little beyond the training points (as a share of the domain) are no cause for alarm.
 DOMAIN_SLACK = 0.05
 
@@ -60,6 +63,9 @@ class Space(Protocol):
     def at(self, points: Float[ndarray, "points inputs"]) -> Evaluated:
         """The space at some points."""
 
+    def at_each(self, points: Sequence[Float[ndarray, "_ inputs"]]) -> Iterator[Evaluated]:
+        """The space at the points of one curve after the other."""
+
 
 class FunctionSpace(NamedTuple):
     """Everything between a latent and values in the units of the data."""
@@ -84,6 +90,22 @@ class FunctionSpace(NamedTuple):
         warn_outside(points, self.domain)
         return EvaluatedSpace(self, self.scaling.apply_points(points))
 
+    def at_each(self, points: Sequence[Float[ndarray, "_ inputs"]]) -> Iterator["EvaluatedSpace"]:
+        """The space at the points of one curve after the other; features are evaluated for many curves at once."""
+        warn_outside(np.concatenate(points), self.domain)
+        return self._each(points)
+
+    def _each(self, points: Sequence[Float[ndarray, "_ inputs"]]) -> Iterator["EvaluatedSpace"]:
+        for some in _groups(points, BLOCK_VALUES // self.basis.rank):
+            scaled = self.scaling.apply_points(np.concatenate(some))
+            if len(some) == 1:
+                yield EvaluatedSpace(self, scaled)
+                continue
+            ends = np.cumsum([len(own) for own in some])[:-1]
+            each = (np.split(part, ends) for part in (scaled, self.basis.mean(scaled), self.basis.features(scaled)))
+            for own, mean, features in zip(*each, strict=True):
+                yield EvaluatedSpace(self, own, (mean, features))
+
     @property
     def is_linear(self) -> bool:
         """Whether the mean function is the function of the mean latent."""
@@ -97,11 +119,18 @@ class FunctionSpace(NamedTuple):
 class EvaluatedSpace:
     """Functions at fixed points; features are evaluated once, or block by block where they would not fit."""
 
-    def __init__(self, space: FunctionSpace, scaled: Float[ndarray, "points inputs"]) -> None:
+    def __init__(
+        self,
+        space: FunctionSpace,
+        scaled: Float[ndarray, "points inputs"],
+        evaluated: tuple[ndarray, ndarray] | None = None,
+    ) -> None:
         self._space = space
-        values = len(scaled) * space.basis.rank
-        self._blocks = np.array_split(scaled, -(-values // BLOCK_VALUES))
-        self._evaluated = [self._evaluate(self._blocks[0])] if len(self._blocks) == 1 else None
+        self._rank = space.basis.rank if evaluated is None else evaluated[1].shape[-1]
+        self._blocks = np.array_split(scaled, -(-len(scaled) * self._rank // BLOCK_VALUES))
+        if evaluated is None and len(self._blocks) == 1:
+            evaluated = self._evaluate(scaled)
+        self._evaluated = None if evaluated is None else [evaluated]
 
     def functions(self, weights: Float[ndarray, "draws rank"]) -> Float[ndarray, "draws points outputs"]:
         """f = m + Φw, in scaled units."""
@@ -114,11 +143,11 @@ class EvaluatedSpace:
         self, weights: Float[ndarray, "draws rank"], key: PRNGKeyArray | None = None, scaling: Scaling | None = None
     ) -> Float[ndarray, "draws points outputs"]:
         """Values in the units of the data, or of one curve's own `scaling`; a `key` adds observation noise."""
-        rank = self._space.basis.rank
+        rank = self._rank
         functions, roughness = self.functions(weights[:, :rank]), np.exp(weights[:, rank:, None])
         likelihood = self._space.model.likelihood
         if key is not None:
-            noisy = np.asarray(likelihood.sample(jnp.asarray(functions, jnp.float32), key), dtype=float)
+            noisy = _with_noise(likelihood, functions, key)
             functions = functions + roughness * (noisy - functions) if roughness.size else noisy
         elif not isinstance(likelihood, Gaussian):
             functions = np.asarray(likelihood.mean(jnp.asarray(functions, jnp.float32)), dtype=float)
@@ -180,8 +209,10 @@ class LatentFunctionPosterior(Posterior):
 
         values = self._per_curve(points, drawn)
         if isinstance(points, list):
-            xs = [x for x in points for _ in range(n)]
-            return Curves.from_arrays(xs, [draw for curve in values for draw in curve], ids=ids)
+            x = np.concatenate([np.tile(own, (n, 1)) for own in points])
+            y = np.concatenate([curve.reshape(-1, curve.shape[-1]) for curve in values])
+            offsets = np.cumsum([0, *np.repeat([len(own) for own in points], n)])
+            return Curves(x, y, offsets, ids=ids)
         return Curves.from_grid(points, np.concatenate(values), ids=ids)
 
     def interval(self, at: Any, level: float = 0.9, *, noise: bool = False) -> tuple[Any, Any]:
@@ -249,7 +280,7 @@ class LatentFunctionPosterior(Posterior):
 
     def _per_curve(self, points: ndarray | list[ndarray], value: Callable[[int, Evaluated], ndarray]) -> list[ndarray]:
         if isinstance(points, list):
-            return [value(i, self._space.at(own)) for i, own in enumerate(points)]
+            return [value(i, there) for i, there in enumerate(self._space.at_each(points))]
         shared = self._space.at(points)
         return [value(i, shared) for i in range(len(self.ids))]
 
@@ -278,6 +309,37 @@ def pair_ids(ids: pd.Index, draws: int) -> pd.MultiIndex:
     levels = [ids.get_level_values(level).repeat(draws) for level in range(ids.nlevels)]
     draw = np.tile(np.arange(draws), len(ids))
     return pd.MultiIndex.from_arrays([*levels, draw], names=[*names, "draw" if "draw" not in names else "draw_again"])
+
+
+def _groups(points: Sequence[Float[ndarray, "_ inputs"]], most: int) -> Iterator[list[ndarray]]:
+    """The curves in order, as many at a time as have at most so many points, or one that has more."""
+    group: list[ndarray] = []
+    size = 0
+    for own in points:
+        if group and size + len(own) > most:
+            yield group
+            group, size = [], 0
+        group.append(own)
+        size += len(own)
+    if group:
+        yield group
+
+
+def _with_noise(
+    likelihood: Likelihood, functions: Float[ndarray, "draws points outputs"], key: PRNGKeyArray
+) -> Float[ndarray, "draws points outputs"]:
+    """Values as they would be observed."""
+    # Few lengths ever occur, so that curves with points of their own do not each ask for a program of their own.
+    points = functions.shape[1]
+    padded = np.pad(functions, ((0, 0), (0, bucket(points, NOISE_POINTS) - points), (0, 0)), mode="edge")
+    return np.asarray(_observe(likelihood, jnp.asarray(padded, jnp.float32), key), dtype=float)[:, :points]
+
+
+@eqx.filter_jit
+def _observe(
+    likelihood: Likelihood, functions: Float[Array, "draws points outputs"], key: PRNGKeyArray
+) -> Float[Array, "draws points outputs"]:
+    return likelihood.sample(functions, key)
 
 
 @eqx.filter_jit
