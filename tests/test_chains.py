@@ -98,6 +98,16 @@ class TestConvergence:
         draws[0, 0] = 1e30
         np.testing.assert_allclose(convergence(draws).rhat, plain, rtol=0.01)
 
+    def test_a_quantity_says_the_same_alone_and_among_many(self):
+        draws = np.random.default_rng(5).normal(size=(4, 32, 150))
+        draws[1, :, 140] += 1
+        draws[:, :, 7] = 3.0
+        together = convergence(draws)
+        for quantity in (0, 7, 140, 149):
+            alone = convergence(draws[:, :, [quantity]])
+            for many, one in zip(together, alone, strict=True):
+                np.testing.assert_allclose(many[quantity], one[0], rtol=1e-4)
+
     @pytest.mark.parametrize("value", [np.nan, np.inf])
     def test_draws_that_are_no_numbers_are_refused(self, value):
         draws = np.zeros((4, 10, 2))

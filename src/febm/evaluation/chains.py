@@ -40,6 +40,7 @@ DRAWS = 512  # functions of each run: R-hat of so many independent draws stays b
 FACTOR = 10  # how much longer the long chains are
 CURVES = 16  # conditioned curves that are looked at
 POINTS = 25  # points at which functions are compared
+QUANTITIES_AT_ONCE = 64
 # A value is known exactly where its spread is below this share of that of all curves and points: latents have 32 bits.
 KNOWN = 1e-6
 
@@ -78,10 +79,20 @@ def convergence(draws: Float[np.ndarray, "chains draws quantities"]) -> Converge
     total = float(draws.shape[0] * draws.shape[1])
     found = Convergence(*(np.full(draws.shape[2], value) for value in (1.0, total, total)))
     if not constant.all():
-        scaled = jnp.asarray(away / np.where(constant, 1.0, reach))
-        for values, statistic in zip(found, _statistics(scaled), strict=True):
-            values[~constant] = np.asarray(statistic, dtype=float).reshape(-1)[~constant]
+        scaled = away[..., ~constant] / reach[~constant]
+        for values, statistic in zip(found, _in_blocks(scaled), strict=True):
+            values[~constant] = statistic
     return found
+
+
+def _in_blocks(draws: Float[np.ndarray, "chains draws quantities"]) -> Float[np.ndarray, "statistics quantities"]:
+    """The statistics of some quantities at a time: one compiled program does for any number of them."""
+    quantities = draws.shape[2]
+    padded = np.pad(draws, ((0, 0), (0, 0), (0, -quantities % QUANTITIES_AT_ONCE)), mode="edge")
+    blocks = np.split(padded, padded.shape[2] // QUANTITIES_AT_ONCE, axis=2)
+    shape = (-1, QUANTITIES_AT_ONCE)
+    found = [np.stack([np.asarray(each, dtype=float) for each in _statistics(jnp.asarray(block))]) for block in blocks]
+    return np.concatenate([block.reshape(shape) for block in found], axis=1)[:, :quantities]
 
 
 def _centred(
