@@ -213,6 +213,31 @@ def test_value_below_any_power_comes_back_as_zero():
     np.testing.assert_array_equal(scaling.invert_values([[-100.0]]), [[0.0]])
 
 
+@pytest.mark.parametrize(
+    ("transform", "sign"), [("auto", 1), ("auto", -1), ("power", 1), ("shifted", 1), ("shifted", -1)]
+)
+def test_transform_that_values_chose_goes_on_straight_beyond_the_farthest_of_them(transform, sign):
+    curves = lognormal(8)
+    curves = curves.replace(y=sign * curves.y)
+    scaling = Scaling(transform=transform).fit(curves)
+    assert not scaling.is_affine
+    farthest = sign * np.max(sign * curves.y)
+    (start,) = scaling.apply_values([[farthest]])
+    steps = 0.5 * sign * np.arange(-1, 6)[:, None]
+    back = scaling.invert_values(start + steps)
+    np.testing.assert_allclose(scaling.apply_values(back), start + steps)
+    grown = sign * np.diff(back[:, 0])
+    np.testing.assert_allclose(grown[1:], grown[1])
+    assert grown[0] < 0.95 * grown[1]
+    near = np.diff(scaling.invert_values(start + 1e-5 * steps)[:, 0])
+    np.testing.assert_allclose(near, near[0], rtol=1e-3)
+
+
+def test_logarithm_that_was_asked_for_is_one_everywhere():
+    scaling = Scaling(transform="log", outputs="none").fit(lognormal(8))
+    np.testing.assert_allclose(scaling.apply_values([[1e9]]), np.log(1e9))
+
+
 def test_far_values_come_back_finite_and_in_the_support():
     scaling = as_scaling("log").fit(lognormal(7))
     back = scaling.invert_values([[-1e6], [1e6]])

@@ -3,11 +3,14 @@
     T(y) = s·h(s(y − c)),    s = ±1,    h(d) = log d or d^p
 
 Values with a natural zero have c = 0 and s = 1. Values without one are measured from the end of their range, and below
-a knee κ the curve h goes on along its tangent, so that T is defined and increasing on the whole line.
+a knee κ the curve h goes on along its tangent, so that T is defined and increasing on the whole line. Beyond the
+farthest value that was seen a transform that the values chose goes on along its tangent too: nothing says that they
+grow by factors there, and the mean of functions some of which do would be all about these.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import equinox as eqx
@@ -44,7 +47,9 @@ class Transform(eqx.Module):
     origin, sign
         d = sign·(y − origin).
     knee
-        Where the tangent takes over; 0: nowhere, so that d has to be positive, or for a power not negative.
+        Below it the tangent takes over; 0: nowhere, so that d has to be positive, or for a power not negative.
+    reach
+        Above it the tangent takes over.
     floor
         The slope of a power is infinite at d = 0: it is taken no nearer than here.
     """
@@ -54,6 +59,7 @@ class Transform(eqx.Module):
     sign: float = eqx.field(default=1.0, static=True)
     knee: float = eqx.field(default=0.0, static=True)
     floor: float = eqx.field(default=0.0, static=True)
+    reach: float = eqx.field(default=np.inf, static=True)
 
     @property
     def is_identity(self) -> bool:
@@ -70,7 +76,7 @@ class Transform(eqx.Module):
         if self.is_identity:
             return np.array(y, dtype=np.float64)
         distance = self.sign * (y - self.origin)
-        return self.sign * (self._curve(np.maximum(distance, self.knee)) + self._tangent(distance))
+        return self.sign * (self._curve(np.clip(distance, self.knee, self.reach)) + self._tangents(distance))
 
     def inverse(self, t: np.ndarray) -> np.ndarray:
         """T⁻¹(t), always a finite value that T accepts again: below any power it is the origin."""
@@ -82,10 +88,11 @@ class Transform(eqx.Module):
         else:
             distance = np.clip(reached, 0.0, HUGE ** min(self.exponent, 1.0)) ** (1 / self.exponent)
         if self.is_shifted:
-            start = self._curve(np.asarray(self.knee))
-            slope = float(self._slope(np.asarray(self.knee)))
-            along = self.knee + np.maximum(reached - start, -HUGE * min(slope, 1.0)) / slope
-            distance = np.where(reached < start, along, distance)
+            beyond = np.minimum(reached - self._curve(np.asarray(self.knee)), 0.0)
+            distance = np.where(beyond < 0, self._along(self.knee, beyond), distance)
+        if np.isfinite(self.reach):
+            beyond = np.maximum(reached - self._curve(np.asarray(self.reach)), 0.0)
+            distance = np.where(beyond > 0, self._along(self.reach, beyond), distance)
         return self.origin + self.sign * distance
 
     def log_derivative(self, y: np.ndarray) -> np.ndarray:
@@ -93,7 +100,7 @@ class Transform(eqx.Module):
         if self.is_identity:
             return np.where(np.isnan(y), np.nan, 0.0)
         distance = self.sign * (y - self.origin)
-        return np.log(self._slope(np.maximum(distance, max(self.knee, self.floor))))
+        return np.log(self._slope(np.clip(distance, max(self.knee, self.floor), self.reach)))
 
     def outside(self, y: np.ndarray) -> np.ndarray:
         """Where the transform is not defined; NaN is missing, not outside."""
@@ -107,9 +114,19 @@ class Transform(eqx.Module):
     def _slope(self, distance: np.ndarray) -> np.ndarray:
         return 1 / distance if self.exponent == LOGARITHM else self.exponent * distance ** (self.exponent - 1)
 
-    def _tangent(self, distance: np.ndarray) -> np.ndarray | float:
-        """What the tangent adds to the value at the knee; nothing above it."""
-        return np.minimum(distance - self.knee, 0.0) * self._slope(np.asarray(self.knee)) if self.is_shifted else 0.0
+    def _tangents(self, distance: np.ndarray) -> np.ndarray:
+        """What the tangents add to the values at knee and reach; nothing between them."""
+        added = np.zeros(np.shape(distance))
+        if self.is_shifted:
+            added += np.minimum(distance - self.knee, 0.0) * self._slope(np.asarray(self.knee))
+        if np.isfinite(self.reach):
+            added += np.maximum(distance - self.reach, 0.0) * self._slope(np.asarray(self.reach))
+        return added
+
+    def _along(self, start: float, beyond: np.ndarray) -> np.ndarray:
+        """The distance where the tangent at `start` has changed by `beyond`."""
+        slope = float(self._slope(np.asarray(start)))
+        return start + np.clip(beyond, -HUGE * min(slope, 1.0), HUGE * min(slope, 1.0)) / slope
 
 
 IDENTITY = Transform()
@@ -160,7 +177,8 @@ def _candidates(y: np.ndarray, kinds: tuple[str, ...]) -> list[Transform]:
     """The transforms of the kinds asked for that are defined for all values; the simplest is the first."""
     candidates = [IDENTITY] if "identity" in kinds else []
     exponents = (LOGARITHM,) * ("log" in kinds) + ROOTS * ("power" in kinds)
-    candidates += [one for p in exponents if not (one := natural(p, y)).outside(y).any()]
+    defined = [one for p in exponents if not (one := natural(p, y)).outside(y).any()]
+    candidates += [dataclasses.replace(one, reach=_farthest(y, one)) for one in defined]
     if "shifted" in kinds and (len(kinds) == 1 or y.min() < 0):
         candidates += _shifted(y)
     return candidates or [IDENTITY]
@@ -172,8 +190,14 @@ def _shifted(y: np.ndarray) -> list[Transform]:
         knees = np.quantile(sign * (y - origin), KNEES)
         # A knee far below the spread is in the rounding of the values, or among many that are equal.
         knees = [float(knee) for knee in knees if knee > 1e-6 * y.std()]
-        found += [Transform(p, float(origin), sign, knee) for knee in knees for p in (LOGARITHM, *ROOTS)]
+        plain = [Transform(p, float(origin), sign, knee) for knee in knees for p in (LOGARITHM, *ROOTS)]
+        found += [dataclasses.replace(one, reach=_farthest(y, one)) for one in plain]
     return found
+
+
+def _farthest(y: np.ndarray, transform: Transform) -> float:
+    """The largest distance of a value; no bound where there is none but the origin."""
+    return float(np.max(transform.sign * (y - transform.origin))) or np.inf
 
 
 def _bins(x: np.ndarray) -> np.ndarray:
