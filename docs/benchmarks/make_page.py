@@ -1,0 +1,70 @@
+"""Bring the tables of the benchmark's page up to date.
+
+    python docs/benchmarks/make_page.py [RUN …]
+
+The rows of the folders RUN of `febm benchmark` replace those of the same model, data set, recipe, seed and table in
+results.csv; then every table of README.md that has its name in a comment in front of it is made anew from there.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from febm.benchmark.cells import over_seeds, tidy_results
+from febm.benchmark.experiments import MODELS
+from febm.benchmark.formats import GROUP, bold, markdown
+from febm.benchmark.published import published
+from febm.benchmark.standing import standing_sheets
+from febm.benchmark.tables import sheets
+
+HERE = Path(__file__).resolve().parent
+RESULTS, PAGE = HERE / "results.csv", HERE / "README.md"
+SCORED = ["dataset", "model", "recipe", "seed", "table"]
+MARKED = re.compile(r"(<!-- table: (\w+) -->\n\n)(?:\|.*\n)*")
+
+
+def main() -> None:
+    results = read(RESULTS)
+    for folder in sys.argv[1:]:
+        results = updated(results, read(Path(folder) / "results.csv"))
+    results.to_csv(RESULTS, index=False, float_format="%.5g")
+    PAGE.write_text(with_tables(PAGE.read_text("utf-8"), read(RESULTS)), "utf-8")
+
+
+def read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, dtype={"split": str, "p": str}, keep_default_na=False)
+
+
+def updated(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """The new rows, and the old ones of whatever the new ones are not about."""
+    replaced = pd.MultiIndex.from_frame(old[SCORED]).isin(pd.MultiIndex.from_frame(new[SCORED]))
+    rows = pd.concat([old[~replaced], new])
+    return rows.sort_values([*SCORED, "split", "p", "metric", "n"], kind="stable", ignore_index=True)
+
+
+def with_tables(page: str, results: pd.DataFrame) -> str:
+    """The page with the tables that these results make."""
+    paper = published()
+    tables = {sheet.name: sheet.table for sheet in (*sheets(results, paper), *standing_sheets(results, paper))}
+    tables["evidence"] = evidence_table(results)
+    return MARKED.sub(lambda found: found[1] + markdown(tables[found[2]]), page)
+
+
+def evidence_table(results: pd.DataFrame) -> pd.DataFrame:
+    """Log density of a held-out curve, a column for each model."""
+    rows = tidy_results(results)
+    rows = rows[(rows["metric"] == "log_evidence") & rows["label"].isin(MODELS)]
+    means = over_seeds(rows[rows["dataset"] != "fashion_mnist"], "dataset", "label")
+    found = []
+    for dataset, part in means.groupby("dataset", sort=False):
+        shown = {label: f"{row['mean']:.1f} ± {row['error']:.1f}" for (_, label), row in part.iterrows()}
+        best = part["mean"].idxmax()[1]
+        shown[best] = bold(shown[best])
+        found.append({GROUP: dataset, **{name: text.replace("-", "−") for name, text in shown.items()}})
+    return pd.DataFrame(found, columns=[GROUP, *(name for name in MODELS if name in found[0])])
+
+
+if __name__ == "__main__":
+    main()

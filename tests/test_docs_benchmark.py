@@ -1,0 +1,30 @@
+"""The page of the benchmark shows what its results say."""
+
+import importlib.util
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "docs" / "benchmarks" / "make_page.py"
+
+
+@pytest.fixture(scope="module")
+def page():
+    spec = importlib.util.spec_from_file_location("make_page", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_tables_of_the_page_are_those_of_the_results(page):
+    text = page.PAGE.read_text("utf-8")
+    assert page.with_tables(text, page.read(page.RESULTS)) == text
+    assert len(page.MARKED.findall(text)) == text.count("\n| --- |")
+
+
+def test_new_rows_take_the_place_of_those_of_the_same_model_seed_and_table_only(page):
+    row = dict(table="fit", dataset="stocks", model="FEBM", recipe="default", seed=0, split="", p="", metric="s", n=0)
+    old = pd.DataFrame([row | {"value": 1.0}, row | {"value": 2.0, "seed": 1}, row | {"value": 3.0, "table": "power"}])
+    new = pd.DataFrame([row | {"value": 9.0, "metric": "other"}])
+    assert sorted(page.updated(old, new).value) == [2.0, 3.0, 9.0]
