@@ -207,7 +207,7 @@ def test_hyperparameters_of_simulated_ragged_curves_are_recovered():
 
 def test_curves_of_about_the_same_size_need_no_new_compilation():
     """Three curves of 12 to 16 points, then four: the second search is of the size that the first was compiled for."""
-    compiled = kernel_fit._loss_and_gradient._cached._cache_size
+    compiled = kernel_fit._evaluate._cached._cache_size
     generator = np.random.default_rng(16)
 
     def fit(curves):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from febm.curves import Curves
+from febm.evaluation import mesh as mesh_module
 from febm.evaluation.mesh import embedded, on_common_mesh, principal_scores
 
 
@@ -170,6 +171,21 @@ def test_reconstruction_takes_values_of_any_size(scale):
     sample = ragged(generator, waves(generator, 6))
     plain, scaled = mesh_of(sample), mesh_of(sample.replace(y=scale * sample.y))
     np.testing.assert_allclose(scaled.values[0] / scale, plain.values[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_many_curves_are_reconstructed_part_by_part_by_one_program(outputs, monkeypatch):
+    generator = np.random.default_rng(3)
+    xs = [generator.uniform(0, 1, 4 + i % 5) for i in range(11)]
+    curves = Curves.from_arrays(xs, [np.stack([np.sin(5 * x), x], axis=1)[:, :outputs] for x in xs])
+    whole = mesh_of(curves).values[0]
+    monkeypatch.setattr(mesh_module, "BLOCK_ENTRIES", 4 * (8 + mesh_module.LINE_POINTS) ** 2)
+    compiled = mesh_module._regress._cached._cache_size
+    before = compiled()
+    parts = mesh_of(curves).values[0]
+    assert whole.shape == (11, mesh_module.LINE_POINTS, outputs)
+    np.testing.assert_allclose(parts, whole, atol=1e-9)
+    assert compiled() == before + 1
 
 
 def test_constant_ragged_curves_stay_constant():

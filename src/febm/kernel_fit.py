@@ -196,7 +196,7 @@ def maximise(
     with float64():
 
         def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = (np.asarray(part) for part in _loss_and_gradient(search, vector, data, centred, whiten))
+            value, gradient = map(np.asarray, _evaluate(search, vector, data, centred, whiten)[:2])
             if not (np.isfinite(value) and np.isfinite(gradient).all()):
                 # A covariance that is not positive definite: a high, flat place for the line search to leave.
                 return 1e10, np.zeros_like(vector)
@@ -212,9 +212,9 @@ def maximise(
                 for start in [best, *_further_starts(search, objective, starts - 1, generator)]
             ]
             best = min(ends, key=lambda end: end.fun).x
-        kernel, noise, constant, value = _evaluate(search, best, data, centred, whiten)
+        loss, _, constant, (kernel, noise) = _evaluate(search, best, data, centred, whiten)
         kernel = jax.tree.map(lambda leaf: np.asarray(leaf) if eqx.is_array(leaf) else leaf, kernel)
-        return KernelFit(kernel, float(noise), np.array(constant), float(value), data.values)
+        return KernelFit(kernel, float(noise), np.array(constant), -float(loss), data.values)
 
 
 def _further_starts(search: Search, objective: Any, count: int, generator: np.random.Generator) -> list[np.ndarray]:
@@ -236,17 +236,14 @@ def _log_likelihood(
 
 # Compiled once for kernels of one form and curves of one size, whatever the values.
 @eqx.filter_jit
-def _loss_and_gradient(
-    search: Search, vector: ArrayLike, data: Design, centred: bool, whiten: Whitening
-) -> tuple[Array, Array]:
-    return jax.value_and_grad(lambda theta: -_log_likelihood(search, theta, data, centred, whiten)[0])(
-        jnp.asarray(vector)
-    )
-
-
-@eqx.filter_jit
 def _evaluate(
     search: Search, vector: ArrayLike, data: Design, centred: bool, whiten: Whitening
-) -> tuple[Kernel, Array, Array, Array]:
-    value, constant = _log_likelihood(search, vector, data, centred, whiten)
-    return *search.at(vector), constant, value
+) -> tuple[Array, Array, Array, tuple[Kernel, Array]]:
+    """−log-likelihood and its gradient, and the mean, the kernel and the noise variance there."""
+
+    def loss(theta: Array) -> tuple[Array, Array]:
+        value, constant = _log_likelihood(search, theta, data, centred, whiten)
+        return -value, constant
+
+    (value, constant), gradient = jax.value_and_grad(loss, has_aux=True)(jnp.asarray(vector))
+    return value, gradient, constant, search.at(vector)

@@ -8,6 +8,7 @@ the ends of the mesh where the samples' domains differ: a test that permutes cur
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -283,25 +284,36 @@ def _reconstruct(pooled: Curves, points: np.ndarray, owner: str) -> Float[np.nda
     pooled = pooled.replace(y=y)
     fit = _fit(pooled)
     kernel, noise = in_float64(fit.kernel), np.asarray(fit.noise_variance)
-    longest = int(pooled.lengths.max()) + len(points)
-    size = max(1, min(len(pooled), BLOCK_ENTRIES // longest**2))
-    blocks = []
+    design = as_design(pooled.replace(y=pooled.y - fit.mean))
     with float64():
-        for start in range(0, len(pooled), size):
-            block = pooled[start : start + size]
-            design = as_design(block.replace(y=block.y - fit.mean))
-            found = np.asarray(_regress(kernel, noise, design, points))
-            # Rows are replicates of a design, in the order of curves and, within them, of outputs.
-            found = np.moveaxis(found, 1, 2).reshape(len(block), pooled.d_y, len(points))
-            blocks.append(np.moveaxis(found, 1, 2) + fit.mean)
+        found = [np.asarray(_regress(kernel, noise, part, points)) for part in _parts(design, len(points))]
+    # Rows are replicates of a design, in the order of curves and, within them, of outputs.
+    rows = np.moveaxis(np.concatenate(found)[: len(design.mask)], 1, 2)
+    centred = np.moveaxis(rows.reshape(len(pooled), pooled.d_y, len(points)), 1, 2)
     with np.errstate(over="ignore"):
-        values = np.ldexp(np.concatenate(blocks), exponent)
+        values = np.ldexp(centred + fit.mean, exponent)
     if not np.isfinite(values).all():
         raise ValueError(
             f"{owner}: the curves have values up to {largest:.3g}, and their reconstruction is beyond the range of "
             "numbers; divide the curves of all samples by the same large number."
         )
     return values
+
+
+def _parts(design: Design, mesh: int) -> Iterator[Design]:
+    """The designs in parts of one size, so that they share a compiled program; the last is filled up by empty ones."""
+    designs, longest = design.mask.shape
+    most = max(1, BLOCK_ENTRIES // (longest + mesh) ** 2)
+    size = -(-designs // -(-designs // most))
+    for start in range(0, designs, size):
+        x, mask, y, output = (part[start : start + size] for part in design)
+        more = ((0, size - len(mask)), (0, 0))
+        yield Design(
+            np.pad(x, (*more, (0, 0)), mode="edge"),
+            np.pad(mask, more),
+            np.pad(y, (*more, (0, 0))),
+            np.pad(output, (*more, (0, 0))),
+        )
 
 
 def _fit(pooled: Curves) -> KernelFit:
