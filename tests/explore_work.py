@@ -1,4 +1,4 @@
-"""Small fitted models in files, to be explored: two of one input, one of two outputs, one of two inputs."""
+"""Small fitted models in files, to be explored: of one input, of two, of three; of one output, of two."""
 
 import contextlib
 import http.client
@@ -36,6 +36,8 @@ def save_models(folder: Path, *names: str) -> dict[str, Path]:
         ).fit(waves(30)),
         "pair": lambda: febm.FPCA(**ROUGH).fit(pairs()),
         "surface": lambda: febm.FPCA(**ROUGH, rank=2).fit(surfaces(12)),
+        "image": lambda: febm.FPCA(**ROUGH, rank=2).fit(febm.Curves.from_images(tilted_images())),
+        "solid": lambda: febm.FPCA(**ROUGH, rank=2).fit(solids()),
         "positive": lambda: febm.FPCA(**ROUGH, scaling="log").fit(positive()),
         "curve": lambda: febm.FPCA(**ROUGH, scaling="curve").fit(waves()),
     }
@@ -50,6 +52,19 @@ def positive():
     """Curves that are never negative."""
     curves = waves()
     return curves.replace(y=np.exp(0.3 * curves.y))
+
+
+def tilted_images(count=12):
+    """Images that brighten downwards, more or less."""
+    rows = np.linspace(0, 1, 8)[:, None]
+    return np.random.default_rng(0).normal(size=(count, 1, 1)) * rows * np.ones((8, 8)) + 0.01 * rows.T
+
+
+def solids(count=12):
+    """Functions of three inputs."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(20, 3))
+    return febm.Curves.from_grid(x, rng.normal(size=(count, 2)) @ np.stack([x.sum(axis=1), x[:, 0]]))
 
 
 class Answered(NamedTuple):

@@ -1,5 +1,6 @@
 """What `febm explore` answers: the numbers of the models, sentences for what it cannot, and nothing to strangers."""
 
+import contextlib
 import dataclasses
 import re
 import socket
@@ -10,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contract import pairs, waves
+from contract import pairs, surfaces, waves
 from explore_work import Client, save_models
 
 import febm
 from febm.exploring import latent_curve, with_noise
 from febm.exploring.asking import MOST_POINTS
-from febm.exploring.backdrop import SHOWN_CURVES
+from febm.exploring.backdrop import SHOWN_CURVES, SHOWN_MAPS
 from febm.exploring.command import Options, run_command
 from febm.exploring.lines import python_lines
 from febm.exploring.numerics import DRAWS, Placed, Question, ask, quick_effort
@@ -37,7 +38,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def paths(folder):
-    return save_models(folder, "linear", "gaussian", "pair", "surface", "positive", "curve")
+    return save_models(folder, "linear", "gaussian", "pair", "surface", "image", "solid", "positive", "curve")
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +75,16 @@ def refusal_of(client, path, status=400, **fields):
 def test_models_come_with_what_the_page_has_to_know(client):
     site = client.get("/api/models").json()
     cards = {card["name"]: card for card in site["models"]}
-    assert list(cards) == ["linear", "gaussian", "pair", "surface", "positive", "curve"]
-    assert cards["linear"]["domain"] == [0.0, 2.0]
+    assert list(cards) == ["linear", "gaussian", "pair", "surface", "image", "solid", "positive", "curve"]
+    assert cards["linear"]["domain"] == [[0.0, 2.0]]
+    assert len(cards["surface"]["domain"]) == 2
     assert cards["pair"]["outputs"] == 2
-    assert site["resolution"] in site["resolutions"]
-    assert "functions of one" in cards["surface"]["remarks"][0]
+    for card in cards.values():
+        assert card["resolution"] in card["resolutions"]
+    assert "functions of one or two" in cards["solid"]["remarks"][0]
+    assert cards["surface"]["remarks"] == []
     assert "standardises" in cards["curve"]["remarks"][0]
+    assert [name for name, card in cards.items() if card["image"]] == ["image"]
 
 
 def test_posterior_is_that_of_the_model(client, shelf):
@@ -160,6 +165,51 @@ def test_range_holds_most_functions(client, shelf):
     assert np.mean((values > low) & (values < high)) > 0.95
 
 
+PLACES = [[0.3, 0.6], [0.7, 0.2]]
+ON_SURFACE = [{"x": place, "y": value} for place, value in zip(PLACES, (1.0, -0.5), strict=True)]
+
+
+@pytest.mark.parametrize("resolution", [14, 28])
+def test_maps_are_of_cells_over_the_domain(client, shelf, resolution):
+    found = answer_to(client, "/api/prior", model="surface", resolution=resolution)
+    (low, high), _ = shelf["surface"].card()["domain"]
+    places = np.array(found["x"])
+    assert places.shape == (resolution**2, 2)
+    assert places[0, 0] - low == pytest.approx((high - low) / (2 * resolution))
+    assert np.all(places[:resolution, 0] == places[0, 0])  # the second input runs fastest
+    assert np.shape(found["draws"]) == (1, resolution**2)
+
+
+def test_posterior_map_is_that_of_the_model(client, shelf):
+    found = answer_to(client, "/api/posterior", model="surface", points=ON_SURFACE, level=0.8, seed=3)
+    at = np.array(found["x"])
+    context = febm.Curves.from_arrays([PLACES], [[1.0, -0.5]])
+    posterior = shelf["surface"].model.condition(context, random_state=3)
+    np.testing.assert_array_equal(found["mean"], posterior.mean(at)[0, :, 0])
+    np.testing.assert_array_equal(found["upper"], posterior.interval(at, 0.8)[1][0, :, 0])
+    before = answer_to(client, "/api/prior", model="surface", level=0.8)
+    widths = [np.mean(np.subtract(each["upper"], each["lower"])) for each in (before, found)]
+    assert widths[1] < 0.7 * widths[0]
+
+
+def test_latent_moves_a_map(client):
+    still, there = (answer_to(client, "/api/latent", model="surface", moved={"0": step}) for step in (0, 1))
+    assert np.shape(there["curve"]) == (28**2,)
+    assert np.ptp(np.subtract(there["curve"], still["curve"])) > 0.1
+
+
+def test_data_of_two_inputs_keep_their_places_in_order():
+    data = surfaces(30)
+    with serving_in_background(build_app(Site((), data, warm=False))) as address:
+        shown = Client(address).get("/api/data").json()
+    assert shown["inputs"] == 2
+    assert len(shown["curves"]) == SHOWN_MAPS
+    first, order = shown["curves"][0], np.lexsort(data[0].x.T[::-1])
+    assert first["name"] == "0"
+    np.testing.assert_array_equal(first["x"], data[0].x[order])
+    np.testing.assert_array_equal(first["y"][0], data[0].y[order, 0])
+
+
 def test_data_curves_are_thinned_and_gaps_are_null(client):
     assert len(client.get("/api/data").json()["curves"]) == 5
     with serving_in_background(build_app(Site((), pairs(200), warm=False))) as address:
@@ -205,6 +255,22 @@ def test_python_lines_give_the_same_numbers(shelf, name, question):
 def test_python_lines_of_several_outputs_give_the_same_numbers(shelf):
     question = Question((Placed(0.5, 1.0, 1), Placed(0.7, 0.0, 0)), output=1)
     assert_reproduced(shelf["pair"], question)
+
+
+SURFACE_QUESTIONS = {
+    "prior": Question(seed=2),
+    "one point": Question((Placed((0.25, 0.5), 1.0),)),
+    "everything": Question(
+        (Placed((0.3, 0.6), 1.0), Placed((0.7, 0.2), -0.5)), resolution=14, noise=True, noise_factor=0.316, seed=7
+    ),
+}
+
+
+@pytest.mark.parametrize("question", SURFACE_QUESTIONS.values(), ids=SURFACE_QUESTIONS)
+def test_python_lines_of_maps_give_the_same_numbers(shelf, question):
+    names = assert_reproduced(shelf["surface"], question, moved={0: 1.0})
+    assert names["draws"].shape == names["mean"][None].shape
+    assert len(names["curve"]) == len(names["at"])
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -264,7 +330,16 @@ REFUSED = {
     "noise": ({"noise": 1}, "noise is 1; give true or false"),
     "noise factor": ({"noise_factor": 0}, "noise_factor is 0; give a number from 0.01 to 100"),
     "moved": ({"moved": {"z": 1}}, "coordinate 'z'"),
-    "two inputs": ({"model": "surface"}, "functions of 2 inputs; the page shows functions of one"),
+    "three inputs": ({"model": "solid"}, "functions of 3 inputs; the page shows functions of one or two"),
+    "one coordinate of two": ({"model": "surface", "points": [{"x": 0.5, "y": 1}]}, r"x is 0.5; give a list of two"),
+    "three coordinates": ({"model": "surface", "points": [{"x": [0, 0, 0], "y": 1}]}, r"x is \[0, 0, 0\]; give a list"),
+    "text as coordinate": ({"model": "surface", "points": [{"x": [0.5, "a"], "y": 1}]}, r"x1 is \"a\"; give a number"),
+    "far along one": (
+        {"model": "surface", "points": [{"x": [7, 0.5], "y": 1}]},
+        r"points\[0\]: x0 is 7; give a number",
+    ),
+    "pair for a curve": ({"points": [{"x": [1, 1], "y": 1}]}, r"points\[0\]: x is \[1, 1\]; give a number"),
+    "resolution of curves": ({"model": "surface", "resolution": 26}, "resolution is 26; choose one of 14, 20, 28"),
 }
 
 
@@ -411,11 +486,10 @@ def test_worker_survives_a_warm_up_that_fails():
     worker.stop()
 
 
-def test_warm_up_asks_every_model_of_one_input(shelf):
-    chosen = [shelf["surface"], dataclasses.replace(shelf["linear"])]
+def test_warm_up_asks_every_model_that_is_shown(shelf):
+    chosen = [dataclasses.replace(shelf[name]) for name in ("solid", "linear", "surface")]
     assert sum(1 for _ in warm_up(chosen)) > 10
-    assert "sight" in vars(chosen[1])
-    assert "sight" not in vars(chosen[0])
+    assert ["sight" in vars(each) for each in chosen] == [False, True, True]
 
 
 # The shelf, the backdrop and the command.
@@ -440,6 +514,11 @@ def test_what_is_no_model_is_refused_before_anything_is_served(tmp_path):
         run_command(Options((text,)))
 
 
+def test_data_of_other_inputs_than_any_model_are_refused(paths):
+    with pytest.raises(ValueError, match=r"--data have 2 inputs, the models have 1; name with --x as many columns"):
+        run_command(Options((paths["linear"],), data=surfaces(3)))
+
+
 def test_missing_libraries_are_named(paths, monkeypatch):
     for name in ("starlette.applications", "febm.exploring.server"):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -454,14 +533,32 @@ def test_command_serves_until_it_is_interrupted(paths):
         "import sys, pathlib; from febm.exploring.command import Options, run_command; "
         "run_command(Options((pathlib.Path(sys.argv[1]),), browser=False))"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(paths["linear"])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        line = process.stdout.readline()
-        address = line.split(" at ")[1].split()[0]
-        assert Client(address).get("/api/models").json()["models"][0]["name"] == "linear"
+    with serving_process("-c", script, paths["linear"]) as (process, client):
+        assert client.get("/api/models").json()["models"][0]["name"] == "linear"
         process.send_signal(2)
         out, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert out == "Ended.\n"
     assert errors == ""
+
+
+def test_command_shows_a_table_of_two_inputs_beside_a_model_of_two(paths, tmp_path):
+    table = tmp_path / "surfaces.csv"
+    surfaces(4).to_frame().to_csv(table, index=False)
+    command = ["-c", "from febm.cli import app; app()", "explore", paths["surface"], "--data", table, "--no-browser"]
+    with serving_process(*command) as (process, client):
+        shown = client.get("/api/data").json()
+        process.send_signal(2)
+        _, said = process.communicate(timeout=60)
+    assert (shown["inputs"], len(shown["curves"])) == (2, 4)
+    assert "4 curves, 64 points (curve curve; x x0, x1; y y)" in said
+
+
+@contextlib.contextmanager
+def serving_process(*arguments):
+    """A process of Python that serves, and a client of it."""
+    with subprocess.Popen(
+        [sys.executable, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        line = process.stdout.readline()
+        yield process, Client(line.split(" at ")[1].split()[0])

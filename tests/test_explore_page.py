@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import chromium
-from contract import waves
+from contract import surfaces, waves
 from explore_work import save_models, visit_address
 
 pytest.importorskip("starlette", reason="starlette is not installed")
@@ -24,7 +24,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def address(browser, tmp_path_factory):
-    paths = save_models(tmp_path_factory.mktemp("page"), "linear", "tilted", "pair", "surface")
+    paths = save_models(tmp_path_factory.mktemp("page"), "linear", "tilted", "pair", "surface", "solid")
     with serving_in_background(build_app(Site(stock(list(paths.values())), waves(8), warm=False))) as found:
         yield found
 
@@ -286,8 +286,8 @@ def test_models_are_switched_and_their_limits_explained(visit):
         assert page.locator("#plot .point").count() == 1
         assert not np.allclose(shown(page)["mean"], linear)
         assert page.locator("#effort-text").inner_text() == "Full effort: 300 draws per posterior, not 256"
-        page.locator("#model").select_option("surface")
-        assert "functions of 2 inputs" in page.locator("#elsewhere").inner_text()
+        page.locator("#model").select_option("solid")
+        assert "functions of 3 inputs" in page.locator("#elsewhere").inner_text()
         assert page.locator("#plot").is_hidden()
         assert seen.complaints == []
 
@@ -393,20 +393,23 @@ def test_page_never_scrolls_sideways(visit, width, height):
         assert seen.page.locator("#plot").bounding_box()["width"] > 0.6 * min(width, 900)
 
 
-def test_every_control_has_a_name(visit):
-    with visit("#points=0.5,1") as seen:
+@pytest.mark.parametrize("hash", ["#points=0.5,1", "#model=surface&points=0.5,0.5,1"], ids=["curves", "maps"])
+def test_every_control_has_a_name(visit, hash):
+    with visit(hash) as seen:
         wait_for_answer(seen.page)
         nameless = seen.page.evaluate(
-            """() => [...document.querySelectorAll('button, input, select, #plot, .point')]
-                .filter((each) => !each.labels?.length && !each.getAttribute('aria-label') && !each.textContent.trim())
+            """() => [...document.querySelectorAll('button, input, select, .picture:not([hidden]), .point:not(.mark)')]
+                .filter((each) => !each.labels?.length && !each.textContent.trim()
+                    && !each.getAttribute('aria-label') && !each.getAttribute('aria-labelledby'))
                 .map((each) => each.outerHTML)"""
         )
         assert nameless == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(visit, scheme):
-    with visit("#points=0.5,1", scheme=scheme) as seen:
+@pytest.mark.parametrize("hash", ["#points=0.5,1", "#model=surface&points=0.5,0.5,1"], ids=["curves", "maps"])
+def test_text_can_be_read_in_light_and_dark(visit, scheme, hash):
+    with visit(hash, scheme=scheme) as seen:
         wait_for_answer(seen.page)
         pairs = seen.page.evaluate(
             """() => [...document.querySelectorAll(
@@ -415,8 +418,286 @@ def test_text_can_be_read_in_light_and_dark(visit, scheme):
                 .map((each) => [each, each.closest('.card, .stage') ?? document.body])
                 .map(([each, sheet]) => [getComputedStyle(each).color, getComputedStyle(sheet).backgroundColor])"""
         )
-    assert len(pairs) > 25
+    assert len(pairs) > 20
     assert min(contrast(*pair) for pair in pairs) >= 4.5
+
+
+# Maps, of functions of two inputs.
+
+
+@pytest.fixture(scope="module")
+def atlas(browser, tmp_path_factory):
+    """The address of maps, with surfaces beside them."""
+    paths = save_models(tmp_path_factory.mktemp("maps"), "surface", "image", "linear")
+    with serving_in_background(build_app(Site(stock(list(paths.values())), surfaces(6), warm=False))) as found:
+        yield found
+
+
+@pytest.fixture
+def survey(browser, atlas):
+    def opened(hash="", **how):
+        return visit_address(browser, atlas + hash, **how)
+
+    return opened
+
+
+def colour_at(page, name, across, up):
+    """The colour of a map at shares of its width and height, as red, green and blue."""
+    return page.evaluate(
+        """async ([name, across, up]) => {
+            const image = new Image();
+            image.src = document.querySelector(`#maps [data-map=${name}]`).getAttribute('href');
+            await image.decode();
+            const canvas = document.createElement('canvas');
+            [canvas.width, canvas.height] = [image.width, image.height];
+            const context = canvas.getContext('2d');
+            context.drawImage(image, 0, 0);
+            return [...context.getImageData(across * image.width, (1 - up) * image.height, 1, 1).data.slice(0, 3)];
+        }""",
+        [name, across, up],
+    )
+
+
+def colours(page):
+    """What every map looks like."""
+    return page.locator("#maps [data-map]").evaluate_all("all => all.map((each) => each.getAttribute('href'))")
+
+
+def cell(page, values, place):
+    """The value of a map in the cell that holds a place."""
+    found = shown(page)
+    return found[values][np.argmin(np.sum((found["x"] - place) ** 2, axis=1))]
+
+
+def test_click_on_a_map_places_a_point_and_all_maps_move(survey, atlas):
+    with survey() as seen:
+        page = seen.page
+        wait_for_answer(page)
+        assert page.locator("#plot").is_hidden()
+        before = page.evaluate(
+            "[...document.querySelectorAll('#maps [data-map]')].map((each) => each.getAttribute('href'))"
+        )
+        width = mean_width(page)
+        page.locator("#value-typed").fill("1.25")
+        page.locator("#value-typed").press("Enter")
+        point = click_at(page, 0.25, 0.75)
+        (low, high), (bottom, top) = page.evaluate("page.card.domain")
+        assert point["x"] == pytest.approx([low + 0.25 * (high - low), bottom + 0.75 * (top - bottom)], abs=0.01)
+        assert point["y"] == 1.25
+        assert abs(cell(page, "mean", point["x"]) - 1.25) < 0.3
+        assert mean_width(page) < width
+        after = page.evaluate(
+            "[...document.querySelectorAll('#maps [data-map]')].map((each) => each.getAttribute('href'))"
+        )
+        moved = [one != other for one, other in zip(before, after, strict=True)]
+        assert sum(moved) >= 3  # mean, width of the band, and draw
+        assert page.locator("#maps .point").count() == 4  # one to take with keys, and a mark on each other map
+        assert seen.complaints == []
+        assert all(url.startswith((atlas, "data:", "blob:" + atlas)) for url in seen.requests)
+
+
+def test_slider_moves_the_value_of_the_point_that_was_placed_last(survey):
+    with survey() as seen:
+        page = seen.page
+        wait_for_answer(page)
+        point = click_at(page, 0.6, 0.4)
+        assert page.locator("#value-label").inner_text() == "Value of point 1"
+        high = page.evaluate("page.plot.ends[1]")
+        slide(page, "value", 0.9 * high)
+        assert page.evaluate("page.state.points[0].y") == pytest.approx(0.9 * high, abs=0.01)
+        assert abs(cell(page, "mean", point["x"]) - 0.9 * high) < 0.4
+        page.locator("#value-release").click()
+        assert page.locator("#value-label").inner_text() == "Value of the next point"
+        slide(page, "value", 0.5)
+        assert page.evaluate("page.state.points.length") == 1
+        assert click_at(page, 0.2, 0.2)["y"] == pytest.approx(0.5, abs=0.01)
+        page.get_by_label("x0 of point 2").fill("0.75")
+        page.get_by_label("x0 of point 2").press("Enter")
+        wait_for_answer(page)
+        assert page.evaluate("page.state.points[1].x[0]") == 0.75
+
+
+def test_colours_are_where_the_values_are(survey):
+    with survey("#points=0.1,0.9,3;0.9,0.9,-3;0.1,0.1,-3") as seen:
+        page = seen.page
+        wait_for_answer(page)
+        (left, right), (bottom, top) = page.evaluate("page.card.domain")
+        places = {"top left": (0.02, 0.98), "bottom right": (0.98, 0.02)}
+        light = [np.mean(colour_at(page, "mean", *place)) for place in places.values()]
+        values = [
+            cell(page, "mean", [left + across * (right - left), bottom + up * (top - bottom)])
+            for across, up in places.values()
+        ]
+        assert abs(values[0] - values[1]) > 1
+        assert (light[0] > light[1]) == (values[0] > values[1])  # the lighter the higher
+
+
+def test_points_on_maps_are_dragged_and_taken_back(survey):
+    with survey("#points=0.5,0.5,1") as seen:
+        page = seen.page
+        wait_for_answer(page)
+        box = page.locator("#maps .mark .dot").first.bounding_box()  # on the second map
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        page.mouse.move(x, y)
+        page.mouse.down()
+        for step in range(1, 6):
+            page.mouse.move(x - 300 * step, y)  # far beyond its map, over the first
+        page.mouse.up()
+        wait_for_answer(page)
+        point = page.evaluate("page.state.points[0]")
+        assert point["x"][0] == pytest.approx(page.evaluate("page.card.domain[0][0]"), abs=1e-3)
+        assert point["x"][1] == pytest.approx(0.5, abs=0.02)
+        assert point["y"] == 1
+        page.keyboard.press("Control+z")
+        wait_for_answer(page)
+        assert page.evaluate("page.state.points[0].x") == [0.5, 0.5]
+
+
+def test_keys_alone_place_move_raise_and_remove_points_on_a_map(survey):
+    with survey() as seen:
+        page = seen.page
+        wait_for_answer(page)
+        page.locator("#maps").focus()
+        middle = page.evaluate("page.plot.middle().x")
+        page.keyboard.press("Shift+ArrowRight")
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("PageUp")
+        page.keyboard.press("Enter")
+        wait_for_answer(page)
+        (point,) = page.evaluate("page.state.points")
+        assert point["x"][0] > middle[0]
+        assert point["x"][1] > middle[1]
+        assert re.match(
+            r"Given 1 point: a draw of seed 0. At \(.+, .+\): mean .+, 90 % from .+ to .+",
+            page.locator("#status").inner_text(),
+        )
+        page.keyboard.press("Tab")
+        label = page.evaluate("document.activeElement.getAttribute('aria-label')")
+        assert re.match(r"Point 1 of 1: at \(.+, .+\), value .+ Page Up", label)
+        page.keyboard.press("+")
+        page.keyboard.press("ArrowLeft")
+        wait_for_answer(page)
+        (raised,) = page.evaluate("page.state.points")
+        assert raised["y"] > point["y"]
+        assert raised["x"][0] < point["x"][0]
+        page.keyboard.press("Delete")
+        wait_for_answer(page)
+        assert page.evaluate("[page.state.points.length, document.activeElement.id]") == [0, "maps"]
+
+
+def test_fingers_place_and_drag_points_on_a_map(survey):
+    with survey(width=390, height=844, touch=True) as seen:
+        page = seen.page
+        wait_for_answer(page)
+        before = click_at(page, 0.5, 0.7, tap=True)
+        box = page.locator("#maps .point .dot").last.bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        fingers = page.context.new_cdp_session(page)
+        for step, kind in enumerate(["touchStart", *["touchMove"] * 6, "touchEnd"]):
+            touches = [] if kind == "touchEnd" else [{"x": x, "y": y + 10 * step}]
+            fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches})
+        wait_for_answer(page)
+        after = page.evaluate("page.state.points[0]")
+        assert after["x"][1] < before["x"][1]
+        assert after["y"] == before["y"]
+        assert page.evaluate("scrollY") == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert seen.complaints == []
+
+
+def test_resolution_noise_and_latents_of_maps(survey):
+    with survey("#points=0.5,0.5,1") as seen:
+        page = seen.page
+        wait_for_answer(page)
+        assert page.locator("#resolution-value").inner_text() == "28 × 28 cells"
+        slide(page, "resolution", 0)
+        assert len(shown(page)["x"]) == 14**2
+        narrow = mean_width(page)
+        page.locator("#noise").check()
+        wait_for_answer(page)
+        assert mean_width(page) > narrow
+        assert page.locator("#maps .title").all_text_contents()[:3] == ["mean", "90 % band width", "one noisy draw"]
+        first = page.evaluate("page.details.get('surface').directions[0].coordinate")
+        slide(page, f"latent-{first}", 2)
+        assert page.locator("#maps .title").last.text_content() == "μ(z)"
+        there = page.locator("#maps [data-map=latent]").get_attribute("href")
+        slide(page, f"latent-{first}", -2)
+        assert page.locator("#maps [data-map=latent]").get_attribute("href") != there
+
+
+def test_images_run_down_and_maps_up(survey):
+    with survey("#model=image&points=0.9,0.5,2") as seen:
+        page = seen.page
+        wait_for_answer(page)
+        assert page.locator("#down").is_checked()
+        dark, bright = (np.mean(colour_at(page, "mean", 0.5, up)) for up in (0.95, 0.05))  # the first input runs down
+        assert bright > dark
+        box = page.evaluate("page.plot.box")
+        assert box["right"] - box["left"] == pytest.approx(box["bottom"] - box["top"])
+        page.locator("#down").uncheck()
+        left, right = (np.mean(colour_at(page, "mean", across, 0.5)) for across in (0.05, 0.95))
+        assert right > left
+
+
+def test_data_of_two_inputs_stand_beside_one_at_a_time(survey):
+    with survey() as seen:
+        page = seen.page
+        wait_for_answer(page)
+        assert page.locator("#maps .title").last.text_content() == "data: 0"
+        cells = page.locator("#maps .cell").count()
+        assert cells == len(surfaces(6)[0].x)
+        slide(page, "which", 3)
+        assert page.locator("#maps .title").last.text_content() == "data: 3"
+        page.locator("#model").select_option("linear")
+        wait_for_answer(page)
+        assert page.locator("#plot .data").count() == 0  # they are of two inputs, this model of one
+        assert seen.complaints == []
+
+
+def test_models_of_one_and_of_two_inputs_are_switched(survey):
+    with survey("#points=0.5,0.5,1") as seen:
+        page = seen.page
+        wait_for_answer(page)
+        page.locator("#model").select_option("linear")
+        wait_for_answer(page)
+        assert page.locator("#maps").is_hidden()
+        assert page.evaluate("[page.state.points.length, page.state.resolution]") == [0, 201]
+        click_at(page, 0.5, 0.5)
+        assert page.locator("#points th.number-column").all_inner_texts() == ["x", "y"]
+        page.locator("#model").select_option("surface")
+        wait_for_answer(page)
+        assert page.evaluate("[page.state.points.length, page.state.resolution]") == [0, 28]
+        assert seen.complaints == []
+
+
+def test_maps_are_exported_and_the_lines_reproduce_the_table(survey, browser):
+    with survey("#points=0.3,0.6,1;0.7,0.2,-0.5&moved=0:1&resolution=14&seed=3") as seen:
+        page = seen.page
+        wait_for_answer(page)
+        with page.expect_download() as download:
+            page.locator("#export-csv").click()
+        table = pd.read_csv(download.value.path())
+        with page.expect_download() as download:
+            page.locator("#export-png").click()
+        picture = matplotlib.image.imread(io.BytesIO(download.value.path().read_bytes()), format="png")
+        page.locator("#export-lines").click()
+        page.locator("#lines-dialog[open]").wait_for()
+        lines = page.locator("#lines").text_content()
+        page.locator("#lines-close").click()
+        link, found = page.url, shown(page)
+        assert seen.complaints == []
+    assert 0.3 < np.mean(np.ptp(picture[..., :3], axis=2) > 0.1) < 0.95  # mostly maps
+    names = {}
+    exec(lines, names)
+    assert list(table) == ["x0", "x1", "mean", "lower", "upper", "draw0", "latent_curve"]
+    np.testing.assert_allclose(table[["x0", "x1"]], names["at"], rtol=1e-12)
+    for column, values in (("mean", "mean"), ("upper", "upper"), ("latent_curve", "curve")):
+        np.testing.assert_allclose(table[column], names[values], rtol=1e-12)
+    np.testing.assert_allclose(table["draw0"], names["draws"][0], rtol=1e-12)
+    with visit_address(browser, link) as again:
+        wait_for_answer(again.page)
+        for name, values in shown(again.page).items():
+            np.testing.assert_array_equal(values, found[name])
 
 
 def contrast(colour, ground):

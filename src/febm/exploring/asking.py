@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from febm.checks import count
 from febm.exploring.latents import FARTHEST
 from febm.exploring.noise import LARGEST, SMALLEST
-from febm.exploring.numerics import DRAWS, RESOLUTION, RESOLUTIONS, Placed, Question, domain
+from febm.exploring.numerics import DRAWS, Placed, Question, domain, resolutions
 from febm.exploring.shelf import Explored
 
 MOST_POINTS = 100
@@ -60,7 +60,7 @@ def parse(body: bytes, shelf: Sequence[Explored]) -> Asked:
     question = Question(
         points=_points(fields.get("points", []), explored),
         output=output,
-        resolution=_resolution(fields),
+        resolution=_resolution(fields, explored),
         level=_number(fields, "level", 0.9, least=0.01, most=0.999),
         noise=_truth(fields, "noise"),
         noise_factor=_noise_factor(fields, explored),
@@ -75,7 +75,7 @@ def _model(name: Any, shelf: Sequence[Explored]) -> Explored:
     if found is None:
         listed = ", ".join(repr(each.name) for each in shelf)
         raise RefusedError(f"There is no model {_shown(name)}; there {'is' if len(shelf) == 1 else 'are'} {listed}.")
-    if found.inputs != 1:
+    if not found.is_shown:
         raise RefusedError(found.card()["remarks"][0])
     return found
 
@@ -92,17 +92,35 @@ def _point(place: int, given: Any, explored: Explored) -> Placed:
     name = f"points[{place}]"
     if not isinstance(given, dict) or not {"x", "y"} <= set(given) <= {"x", "y", "output"}:
         raise RefusedError(f"{name} is {_shown(given)}; give an object with x, y and output.")
-    lower, upper = domain(explored.model)
-    slack = BEYOND * (upper - lower)
-    x = _number(given, "x", None, least=lower - slack, most=upper + slack, owner=name)
+    x = _place(given, explored, name)
     y = _number(given, "y", None, least=-LARGEST_VALUE, most=LARGEST_VALUE, owner=name)
     return Placed(x, y, _whole(given, "output", 0, most=explored.outputs - 1, owner=name))
 
 
-def _resolution(fields: Mapping[str, Any]) -> int:
-    resolution = _whole(fields, "resolution", RESOLUTION, most=RESOLUTIONS[-1])
-    if resolution not in RESOLUTIONS:
-        raise RefusedError(f"resolution is {resolution}; choose one of {', '.join(map(str, RESOLUTIONS))}.")
+def _place(given: Mapping[str, Any], explored: Explored, name: str) -> float | tuple[float, float]:
+    """Where a point is: a number, or for maps a pair of them."""
+    ends = domain(explored.model)
+    if len(ends) == 1:
+        return _coordinate(given, "x", ends[0], name)
+    pair = given["x"]
+    if not isinstance(pair, list) or len(pair) != len(ends):
+        raise RefusedError(f"{name}: x is {_shown(pair)}; give a list of two numbers.")
+    named = {f"x{place}": value for place, value in enumerate(pair)}
+    first, second = (_coordinate(named, key, end, name) for key, end in zip(named, ends, strict=True))
+    return first, second
+
+
+def _coordinate(fields: Mapping[str, Any], name: str, ends: tuple[float, float], owner: str) -> float:
+    lower, upper = ends
+    slack = BEYOND * (upper - lower)
+    return _number(fields, name, None, least=lower - slack, most=upper + slack, owner=owner)
+
+
+def _resolution(fields: Mapping[str, Any], explored: Explored) -> int:
+    offered, usual = resolutions(explored.model)
+    resolution = _whole(fields, "resolution", usual, most=offered[-1])
+    if resolution not in offered:
+        raise RefusedError(f"resolution is {resolution}; choose one of {', '.join(map(str, offered))}.")
     return resolution
 
 

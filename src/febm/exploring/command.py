@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import threading
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+
+from febm.checks import count
 
 if TYPE_CHECKING:
     from febm.curves import Curves
@@ -35,6 +38,7 @@ def run_command(options: Options) -> None:
     from febm.exploring.shelf import stock
 
     shelf = stock(options.models)
+    _refuse_unlike(options.data, [explored.inputs for explored in shelf])
     server = serving.server_of(serving.build_app(serving.Site(shelf, options.data)))
     listening = serving.listen(options.port)
     address = serving.address_of(listening)
@@ -50,3 +54,14 @@ def run_command(options: Options) -> None:
     finally:
         listening.close()
     typer.echo("Ended.")
+
+
+def _refuse_unlike(data: Curves | None, inputs: Sequence[int]) -> None:
+    """Refuse data that could be shown beside none of the models."""
+    if data is None or data.d_x in inputs:
+        return
+    known = " or ".join(map(str, sorted(set(inputs))))
+    raise ValueError(
+        f"explore: the curves of --data have {count(data.d_x, 'input')}, the models have {known}; name with --x as "
+        "many columns as a model has inputs."
+    )

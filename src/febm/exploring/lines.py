@@ -4,7 +4,17 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from febm.exploring.numerics import DRAWS, PRIOR_DRAWS, Placed, Question, domain, outputs_of, quick_effort
+from febm.exploring.numerics import (
+    DRAWS,
+    PRIOR_DRAWS,
+    Placed,
+    Question,
+    domain,
+    draws_of,
+    outputs_of,
+    quick_effort,
+    resolutions,
+)
 from febm.inference import Effort
 from febm.models.base import Process
 
@@ -25,13 +35,22 @@ def python_lines(
         imports.append("from febm.inference import Effort")
         model_lines.append("# The page does less work than the model was told to; leave this out to have it all.")
         model_lines.append(f"model.set_params(effort={_written(effort)})")
-    lower, upper = domain(model)
-    at = [f"at = np.linspace({lower!r}, {upper!r}, {question.resolution})"]
+    shown = min(shown, draws_of(model))
     shown_lines = _posterior(model, question, shown) if question.points else _prior(question, shown)
     if moved:
         steps = ", ".join(f"{coordinate}: {value!r}" for coordinate, value in sorted(moved.items()))
         shown_lines.append(f"curve = latent_curve(model, {{{steps}}}, at)[:, {question.output}]")
-    return "\n".join([*imports, "", *model_lines, *at, *shown_lines]) + "\n"
+    return "\n".join([*imports, "", *model_lines, *_grid(model, question), *shown_lines]) + "\n"
+
+
+def _grid(model: Process, question: Question) -> list[str]:
+    ends = domain(model)
+    size = question.resolution or resolutions(model)[1]
+    if len(ends) == 1:
+        lower, upper = ends[0]
+        return [f"at = np.linspace({lower!r}, {upper!r}, {size})"]
+    corner, sides = [lower for lower, _ in ends], [upper - lower for lower, upper in ends]
+    return [f"at = np.array({corner!r}) + np.array({sides!r}) * febm.grid2d({size}, {size})"]
 
 
 def _written(effort: Effort) -> str:
@@ -44,14 +63,14 @@ def _written(effort: Effort) -> str:
 
 def _posterior(model: Process, question: Question, shown: int) -> list[str]:
     noise = ", noise=True" if question.noise else ""
-    seed, output = question.seed, question.output
+    seed, output, draws = question.seed, question.output, draws_of(model)
     return [
         *_context(question.points, outputs_of(model)),
         f"posterior = model.condition(context, random_state={seed})",
         f"mean = posterior.mean(at)[0, :, {output}]",
         f"lower, upper = (end[0, :, {output}] for end in posterior.interval(at, {question.level!r}{noise}))",
-        f"draws = posterior.sample({DRAWS}, at{noise}, random_state={seed})",
-        f"draws = draws.y[:, {output}].reshape({DRAWS}, -1)[:{shown}]",
+        f"draws = posterior.sample({draws}, at{noise}, random_state={seed})",
+        f"draws = draws.y[:, {output}].reshape({draws}, -1)[:{shown}]",
     ]
 
 
@@ -68,7 +87,7 @@ def _prior(question: Question, shown: int) -> list[str]:
 
 
 def _context(points: tuple[Placed, ...], outputs: int) -> list[str]:
-    places = ", ".join(repr(point.x) for point in points)
+    places = ", ".join(repr(list(point.x) if isinstance(point.x, tuple) else point.x) for point in points)
     if outputs == 1:
         values = ", ".join(repr(point.y) for point in points)
         return _wrapped(places, values)

@@ -1,4 +1,7 @@
-"""What the page shows of a model: mean, band and draws, of the prior or given the points that were placed."""
+"""What the page shows of a model: mean, band and draws, of the prior or given the points that were placed.
+
+Functions of one input are shown as curves, functions of two as maps of square cells over the domain.
+"""
 
 import copy
 import dataclasses
@@ -9,17 +12,19 @@ from jaxtyping import Float
 
 from febm.curves import Curves
 from febm.exploring.noise import with_noise
+from febm.images import grid2d
 from febm.inference import Effort
 from febm.models.base import Process
 
 # Draws in an answer. The page shows the first so many of them: a slider then needs no answer of its own, and the
-# samplers of every model, which are compiled for a number of draws, are compiled once.
-DRAWS = 50
+# samplers of every model, which are compiled for a number of draws, are compiled once. Of maps one is enough to see.
+DRAWS, MAP_DRAWS = 50, 1
 # Draws that the mean and the band of the prior come from.
 PRIOR_DRAWS = 512
-# Numbers of points that the page offers; functions are evaluated by code that is compiled for each.
-RESOLUTIONS = (26, 51, 101, 201, 401)
-RESOLUTION = 201
+# Numbers of points that the page offers, for maps along a side; functions are evaluated by code that is compiled for
+# each.
+RESOLUTIONS, RESOLUTION = (26, 51, 101, 201, 401), 201
+SIDES, SIDE = (14, 20, 28, 40, 56), 28
 # Of the draws of the prior, so many are in sight at first.
 SIGHT = (0.005, 0.995)
 # What a click may cost: half the draws of `Effort()` and half its proposals, a tenth of a second on two cores.
@@ -30,7 +35,7 @@ QUICK = Effort(draws=256, proposals=1024)
 class Placed:
     """A point that was placed: a value of one output."""
 
-    x: float
+    x: float | tuple[float, float]
     y: float
     output: int = 0
 
@@ -41,7 +46,7 @@ class Question:
 
     points: tuple[Placed, ...] = ()
     output: int = 0
-    resolution: int = RESOLUTION
+    resolution: int | None = None  # None: as at first
     level: float = 0.9
     noise: bool = False  # whether band and draws are of new noisy values
     noise_factor: float = 1.0  # how inexact the points are, in units of the learned noise
@@ -50,9 +55,9 @@ class Question:
 
 
 class Answer(NamedTuple):
-    """One output of the functions at the points `x`."""
+    """One output of the functions at the points `x`, which are numbers, or pairs where there are two inputs."""
 
-    x: Float[np.ndarray, " points"]
+    x: Float[np.ndarray, "points ..."]
     mean: Float[np.ndarray, " points"]
     lower: Float[np.ndarray, " points"]
     upper: Float[np.ndarray, " points"]
@@ -64,21 +69,29 @@ def ask(model: Process, question: Question) -> Answer:
     return _posterior(model, question) if question.points else _prior(model, question)
 
 
-def grid(model: Process, resolution: int) -> Float[np.ndarray, " points"]:
-    """Even points over the domain of the training curves."""
-    lower, upper = domain(model)
-    return np.linspace(lower, upper, resolution)
+def grid(model: Process, resolution: int | None = None) -> Float[np.ndarray, "points ..."]:
+    """Even points over the domain of the training curves; of two inputs the centres of cells, the last runs fastest."""
+    resolution = resolutions(model)[1] if resolution is None else resolution
+    ends = domain(model)
+    if len(ends) == 1:
+        return np.linspace(*ends[0], resolution)
+    lower, upper = np.transpose(ends)
+    return lower + (upper - lower) * grid2d(resolution, resolution)
 
 
-def domain(model: Any) -> tuple[float, float]:
-    """Where the training curves of a model of one input begin and end."""
-    lower, upper = model.domain_[:, 0]
-    return float(lower), float(upper)
+def resolutions(model: Process) -> tuple[tuple[int, ...], int]:
+    """The resolutions that the page offers, and the one that it begins with."""
+    return (RESOLUTIONS, RESOLUTION) if inputs_of(model) == 1 else (SIDES, SIDE)
+
+
+def domain(model: Any) -> list[tuple[float, float]]:
+    """Where the training curves begin and end along each input."""
+    return [(float(lower), float(upper)) for lower, upper in model.domain_.T]
 
 
 def sight(model: Process) -> Float[np.ndarray, "2 outputs"]:
     """For every output the values between which nearly all draws of the prior lie."""
-    draws = model.sample(PRIOR_DRAWS, grid(model, RESOLUTION), random_state=0)
+    draws = model.sample(PRIOR_DRAWS, grid(model), random_state=0)
     return np.quantile(draws.y, SIGHT, axis=0)
 
 
@@ -115,7 +128,7 @@ def _posterior(model: Process, question: Question) -> Answer:
     context = context_of(question.points, outputs_of(model))
     posterior = prepared(model, question).condition(context, random_state=question.seed)
     lower, upper = posterior.interval(at, question.level, noise=question.noise)
-    draws = posterior.sample(DRAWS, at, noise=question.noise, random_state=question.seed)
+    draws = posterior.sample(draws_of(model), at, noise=question.noise, random_state=question.seed)
     mean = np.asarray(posterior.mean(at))
     return Answer(at, mean[0, :, output], lower[0, :, output], upper[0, :, output], _rows(draws, len(at), output))
 
@@ -127,7 +140,17 @@ def _prior(model: Process, question: Question) -> Answer:
     values = _rows(draws, len(at), output)
     tails = [(1 - question.level) / 2, (1 + question.level) / 2]
     lower, upper = np.quantile(values, tails, axis=0, method="weibull")
-    return Answer(at, values.mean(axis=0), lower, upper, values[:DRAWS])
+    return Answer(at, values.mean(axis=0), lower, upper, values[: draws_of(model)])
+
+
+def draws_of(model: Process) -> int:
+    """The number of draws in an answer."""
+    return DRAWS if inputs_of(model) == 1 else MAP_DRAWS
+
+
+def inputs_of(model: Any) -> int:
+    """The number of inputs of the functions."""
+    return model.scaling_.d_x
 
 
 def outputs_of(model: Any) -> int:

@@ -29,7 +29,7 @@ from febm.exploring.backdrop import as_json
 from febm.exploring.gate import Gate
 from febm.exploring.latents import FARTHEST, latent_curve
 from febm.exploring.lines import python_lines
-from febm.exploring.numerics import DRAWS, RESOLUTION, RESOLUTIONS, ask, grid
+from febm.exploring.numerics import DRAWS, ask, grid
 from febm.exploring.shelf import Explored
 from febm.exploring.warming import warm_up
 from febm.exploring.worker import Worker
@@ -76,8 +76,6 @@ def build_app(site: Site) -> Starlette:
         return _json(
             {
                 "models": [explored.card() for explored in site.shelf],
-                "resolutions": RESOLUTIONS,
-                "resolution": RESOLUTION,
                 "draws": DRAWS,
                 "farthest": FARTHEST,
                 "version": __version__,
@@ -85,7 +83,8 @@ def build_app(site: Site) -> Starlette:
         )
 
     async def data(request: Request) -> Response:
-        return _json({"curves": [] if site.data is None else as_json(site.data)})
+        shown = {"inputs": 0, "curves": []} if site.data is None else as_json(site.data)
+        return _json(shown)
 
     api = [
         Route("/api/models", models, methods=["GET"]),

@@ -11,7 +11,7 @@ import numpy as np
 from febm.checks import count
 from febm.exploring.latents import Directions, Latents, directions_of, has_latents, latents_of
 from febm.exploring.noise import has_scale
-from febm.exploring.numerics import RESOLUTION, domain, grid, outputs_of, quick_effort, sight
+from febm.exploring.numerics import domain, grid, inputs_of, outputs_of, quick_effort, resolutions, sight
 from febm.models.base import Process
 from febm.models.gp import GaussianProcess
 from febm.storage import load
@@ -28,7 +28,12 @@ class Explored:
     @property
     def inputs(self) -> int:
         """The number of inputs of the functions."""
-        return self._fitted.scaling_.d_x
+        return inputs_of(self.model)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a picture of such functions: curves of one input, maps of two."""
+        return self.inputs in (1, 2)
 
     @property
     def outputs(self) -> int:
@@ -48,7 +53,7 @@ class Explored:
     @functools.cached_property
     def directions(self) -> Directions:
         """The latent coordinates with a slider."""
-        return directions_of(self.model, self.latents, grid(self.model, RESOLUTION)[:, None])
+        return directions_of(self.model, self.latents, grid(self.model).reshape(-1, self.inputs))
 
     @functools.cached_property
     def sight(self) -> np.ndarray:
@@ -58,13 +63,17 @@ class Explored:
     def card(self) -> dict[str, Any]:
         """What can be said of the model at once."""
         effort = quick_effort(self.model)
+        offered, usual = resolutions(self.model)
         return {
             "name": self.name,
             "path": str(self.path),
             "kind": type(self.model).__name__,
             "inputs": self.inputs,
             "outputs": self.outputs,
-            "domain": list(domain(self.model)) if self.inputs == 1 else None,
+            "domain": domain(self.model) if self.is_shown else None,
+            "resolutions": offered,
+            "resolution": usual,
+            "image": self._is_of_images,
             "noise_scale": has_scale(self.model),
             "effort": None if effort is None else {"draws": effort.draws, "full": self._fitted.effort.draws},
             "remarks": self._remarks(),
@@ -86,12 +95,16 @@ class Explored:
     def _fitted(self) -> Any:
         return self.model
 
+    @property
+    def _is_of_images(self) -> bool:
+        """Whether the first input runs down, as rows of pixels do: those of images fill the unit square."""
+        return domain(self.model) == [(0.0, 1.0), (0.0, 1.0)]
+
     def _remarks(self) -> list[str]:
         remarks = []
-        if self.inputs != 1:
-            images = " febm.plotting.plot_images draws its samples." if self.inputs == 2 else ""
+        if not self.is_shown:
             remarks.append(
-                f"This model is of functions of {count(self.inputs, 'input')}; the page shows functions of one.{images}"
+                f"This model is of functions of {count(self.inputs, 'input')}; the page shows functions of one or two."
             )
         if self._fitted.scaling_.outputs == "curve":
             remarks.append(

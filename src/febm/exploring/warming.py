@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from febm.exploring.numerics import RESOLUTION, RESOLUTIONS, Placed, Question, ask, domain
+from febm.exploring.numerics import Placed, Question, ask, domain, resolutions
 from febm.exploring.shelf import Explored
 from febm.models.gp import GaussianProcess
 
@@ -14,25 +14,26 @@ BUCKETS, EVERY = (1, 9), tuple(range(1, 13))
 
 
 def warm_up(shelf: Sequence[Explored]) -> Iterator[None]:
-    """Ask every model of one input for all that a first minute of clicks asks for, a question a step."""
-    shown = [explored for explored in shelf if explored.inputs == 1]
+    """Ask every model that is shown for all that a first minute of clicks asks for, a question a step."""
+    shown = [explored for explored in shelf if explored.is_shown]
     for explored in shown:
         explored.details()
         yield
         for size in (0, *BUCKETS):
-            ask(explored.model, _question(explored, size, RESOLUTION))
+            ask(explored.model, _question(explored, size))
             yield
     for explored in shown:
         sizes = EVERY if isinstance(explored.model, GaussianProcess) else BUCKETS[:1]
-        for resolution in sorted(RESOLUTIONS, key=lambda points: abs(points - RESOLUTION)):
+        offered, usual = resolutions(explored.model)
+        for resolution in sorted(offered, key=lambda points: abs(points - usual)):
             for size in (0, *sizes):
                 ask(explored.model, _question(explored, size, resolution))
                 yield
 
 
-def _question(explored: Explored, size: int, resolution: int) -> Question:
-    """Points through the middle of what the prior draws."""
-    lower, upper = domain(explored.model)
+def _question(explored: Explored, size: int, resolution: int | None = None) -> Question:
+    """Points through the middle of what the prior draws, for maps along a diagonal."""
     middle = float(np.mean(explored.sight[:, 0]))
-    places = np.linspace(lower, upper, size + 2)[1:-1]
-    return Question(tuple(Placed(float(x), middle) for x in places), resolution=resolution)
+    places = np.transpose([np.linspace(lower, upper, size + 2)[1:-1] for lower, upper in domain(explored.model)])
+    points = (tuple(map(float, place)) for place in places)
+    return Question(tuple(Placed(x if len(x) == 2 else x[0], middle) for x in points), resolution=resolution)

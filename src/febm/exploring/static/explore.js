@@ -1,33 +1,37 @@
 // The page: holds the state, asks the server, and shows what it says.
 
 import { picture, save, table } from "./exports.js";
-import { Panel, PointTable } from "./panel.js";
+import { Maps } from "./maps.js";
+import { Panel, PointTable, ValueControl } from "./panel.js";
 import { Plot } from "./plot.js";
 import { listen } from "./pointing.js";
 import { ask, Latest } from "./questions.js";
-import { rounded } from "./scale.js";
-import { decode, encode, History, initialState, question } from "./state.js";
+import { clamp, rounded, STEP } from "./scale.js";
+import { decode, encode, History, isPlaced, question } from "./state.js";
 import { say, wait } from "./status.js";
 
 const find = (id) => document.getElementById(id);
-const STEP = 0.01; // of an axis, for an arrow key
-const ROOM = 0.08; // of the range, above and below what is in sight
 
 class Page {
   constructor(site, data) {
     this.site = site;
-    this.data = data;
-    this.initial = initialState(site);
+    this.allData = data;
     this.history = new History();
     this.nextId = 0;
     this.answer = null;
     this.latent = null;
     this.details = new Map();
-    this.plot = new Plot(find("plot"));
+    this.chosen = null; // a point, where values are no coordinate of the picture
+    this.value = null; // of the next point there; null: in the middle
+    this.pictures = { 1: new Plot(find("plot")), 2: new Maps(find("maps")) };
     this.panel = new Panel(site, (part, how) => this.change(part, how));
     this.table = new PointTable({
-      edit: (id, part) => this.edit(id, part),
+      edit: (id, name, number) => this.edit(id, name, number),
       remove: (id) => this.remove(id),
+    });
+    this.valueControl = new ValueControl({
+      change: (value, how) => this.setValue(this.chosen, value, how),
+      release: () => this.choosePoint(null),
     });
     const failed = (error) => say(error.message, true);
     this.functions = new Latest((asked) => (asked.points.length ? "/api/posterior" : "/api/prior"), {
@@ -49,17 +53,21 @@ class Page {
   }
 
   #wire() {
-    listen(this.plot, {
-      add: (at) => this.add(at),
-      move: (id, at) => this.place(id, at),
-      grab: () => this.history.remember(this.state.points),
-      nudge: (id, across, up) => this.nudge(id, across, up),
-      remove: (id) => this.remove(id),
-      settle: () => this.settle(),
-      look: (at, kind) => this.look(at, kind),
-      middle: () => this.middle(),
-      stepped: (at, across, up) => this.stepped(at, across, up),
-    });
+    for (const plot of Object.values(this.pictures)) {
+      listen(plot, {
+        add: (at) => this.add(at),
+        move: (id, at) => this.place(id, at),
+        grab: () => this.history.remember(this.state.points),
+        nudge: (id, across, up) => this.nudge(id, across, up),
+        raise: (id, steps) => this.raise(id, steps),
+        choose: (id) => this.choosePoint(id),
+        remove: (id) => this.remove(id),
+        settle: () => this.settle(),
+        look: (at, kind) => this.look(at, kind),
+        middle: () => plot.middle(),
+        stepped: (at, across, up) => plot.stepped(at, across, up),
+      });
+    }
     const clicks = {
       undo: () => this.travel("back"),
       redo: () => this.travel("forth"),
@@ -82,7 +90,7 @@ class Page {
       event.preventDefault();
     });
     addEventListener("hashchange", () => {
-      if (location.hash.replace(/^#/, "") === encode(this.state, this.initial)) return;
+      if (location.hash.replace(/^#/, "") === encode(this.state, this.site)) return;
       this.history.forget();
       this.setState(decode(location.hash, this.site));
       this.choose();
@@ -98,6 +106,19 @@ class Page {
 
   get card() {
     return this.site.models.find((each) => each.name === this.state.model);
+  }
+
+  // The picture of functions of as many inputs as the model has.
+  get plot() {
+    return this.pictures[this.card.inputs];
+  }
+
+  get isMap() {
+    return this.card.inputs === 2;
+  }
+
+  get data() {
+    return this.allData.inputs === this.card.inputs ? this.allData.curves : [];
   }
 
   fresh() {
@@ -117,7 +138,7 @@ class Page {
     if ("output" in part) this.answer = this.latent = null;
     this.write();
     this.panel.show(this.state);
-    if ("draws" in part) this.draw();
+    if ("draws" in part || "which" in part || "down" in part) this.draw({ fit: "down" in part });
     const askedBefore = JSON.stringify(question(before));
     if (JSON.stringify(question(this.state)) !== askedBefore) this.functions.put(question(this.state), { goesOn });
     if ("moved" in part || "output" in part || "resolution" in part) this.askLatent(goesOn);
@@ -125,13 +146,13 @@ class Page {
 
   // What a model that is switched to keeps of the state: points in its domain, and what it can do.
   #fitting(card) {
-    const [low, high] = card.domain ?? [0, 0];
-    const points = this.state.points.filter((each) => each.x >= low && each.x <= high && each.output < card.outputs);
-    return { points, exactness: card.noise_scale ? this.state.exactness : 0 };
+    const points = this.state.points.filter((each) => isPlaced(each, card));
+    const resolution = card.resolutions.includes(this.state.resolution) ? this.state.resolution : card.resolution;
+    return { points, resolution, down: card.image, exactness: card.noise_scale ? this.state.exactness : 0 };
   }
 
   write() {
-    const hash = encode(this.state, this.initial);
+    const hash = encode(this.state, this.site);
     history.replaceState(null, "", hash ? `#${hash}` : location.pathname);
   }
 
@@ -139,20 +160,22 @@ class Page {
 
   async choose() {
     const { card } = this;
-    this.answer = this.latent = null;
+    this.answer = this.latent = this.chosen = this.value = null;
     this.functions.drop();
     this.latents.drop();
     this.write();
-    document.querySelector("main").classList.toggle("other", card.inputs !== 1);
-    find("elsewhere").hidden = card.inputs === 1;
+    const main = document.querySelector("main");
+    main.classList.toggle("other", !this.plot);
+    main.classList.toggle("maps", this.isMap);
+    for (const [inputs, { svg }] of Object.entries(this.pictures)) svg.toggleAttribute("hidden", Number(inputs) !== card.inputs);
+    find("elsewhere").hidden = Boolean(this.plot);
     find("elsewhere").textContent = card.remarks.join(" ");
     find("about").textContent = `febm ${this.site.version} · ${card.path} · served on this machine only`;
     document.title = `${card.name} · febm explore`;
-    this.panel.showModel(card);
+    this.panel.showModel(card, this.data);
     this.panel.show(this.state);
-    this.plot.drawFunctions(null, 0);
-    this.plot.drawLatent(null);
-    if (card.inputs !== 1) return;
+    if (!this.plot) return;
+    this.draw({ fit: true });
     say(card.remarks.join(" "));
     this.caption();
     wait(true);
@@ -189,9 +212,9 @@ class Page {
     this.draw({ fit: !this.dragging });
     const remarks = [...this.card.remarks, ...answer.notes];
     const count = asked.points.length;
-    const draws = `draws of seed ${asked.seed}.`;
+    const draws = `${this.isMap ? "a draw" : "draws"} of seed ${asked.seed}.`;
     const given = count === 0 ? `No points: ${draws}` : `Given ${count} point${count === 1 ? "" : "s"}: ${draws}`;
-    const reading = this.looked?.kind === "cursor" ? [this.#reading(this.looked.at)] : [];
+    const reading = this.looked?.kind === "cursor" ? [this.#reading()] : [];
     say([given, ...reading, ...remarks].join(" "));
     this.read();
   }
@@ -206,16 +229,17 @@ class Page {
   }
 
   add(at) {
-    if (this.state.points.length >= 100 || !this.plot.view) return null;
+    if (this.state.points.length >= 100 || !this.plot.box) return null;
     this.history.remember(this.state.points);
-    const point = { ...this.#round(at), output: this.state.output, id: this.fresh() };
+    const point = { y: this.nextValue(), ...this.plot.round(at), output: this.state.output, id: this.fresh() };
+    if (this.isMap) this.chosen = point.id;
     this.setPoints([...this.state.points, point]);
     return point.id;
   }
 
   place(id, at) {
     this.dragging = true;
-    const where = this.#round(at);
+    const where = this.plot.round(at);
     this.setPoints(this.state.points.map((point) => (point.id === id ? { ...point, ...where } : point)), { goesOn: true });
     this.look(where);
   }
@@ -223,16 +247,58 @@ class Page {
   nudge(id, across, up) {
     const point = this.state.points.find((each) => each.id === id);
     this.history.remember(this.state.points, `nudge ${id}`);
-    const where = this.#round(this.stepped(point, across, up, Infinity));
+    const where = this.plot.round(this.plot.stepped(point, across, up, Infinity));
     this.setPoints(this.state.points.map((each) => (each.id === id ? { ...each, ...where } : each)), { goesOn: true });
   }
 
-  edit(id, part) {
-    const [low, high] = this.card.domain;
-    const x = part.x === undefined ? {} : { x: Math.min(Math.max(part.x, low), high) };
+  edit(id, name, number) {
+    const put = (point) => {
+      if (name === "y") return { ...point, y: number };
+      const input = name === "x" ? 0 : Number(name.slice(1));
+      const inside = clamp(number, ...this.card.domain[input]);
+      return { ...point, x: this.isMap ? point.x.map((value, i) => (i === input ? inside : value)) : inside };
+    };
     this.history.remember(this.state.points);
-    this.setPoints(this.state.points.map((point) => (point.id === id ? { ...point, ...part, ...x } : point)));
+    this.setPoints(this.state.points.map((point) => (point.id === id ? put(point) : point)));
     this.settle();
+  }
+
+  // --- values, where they are no coordinate of the picture
+
+  choosePoint(id) {
+    if (!this.isMap || this.chosen === id) return;
+    this.chosen = id;
+    this.draw();
+  }
+
+  nextValue() {
+    const [low, high] = this.valueRange();
+    return this.value ?? rounded((low + high) / 2, high - low);
+  }
+
+  valueRange() {
+    return this.details.get(this.card.name)?.range[this.state.output] ?? [0, 1];
+  }
+
+  // The value of a point or, where `id` is null, of the next.
+  setValue(id, value, { goesOn = false } = {}) {
+    this.value = value;
+    if (id === null) {
+      this.draw();
+      return;
+    }
+    this.history.remember(this.state.points, `value ${id}`);
+    this.setPoints(this.state.points.map((point) => (point.id === id ? { ...point, y: value } : point)), { goesOn });
+  }
+
+  raise(id, steps) {
+    if (!this.isMap) return false;
+    const [low, high] = this.valueRange();
+    const point = this.state.points.find((each) => each.id === id);
+    const value = (point?.y ?? this.nextValue()) + steps * STEP * (high - low);
+    this.setValue(id, rounded(value, high - low), { goesOn: true });
+    say(`Value of ${point ? "the point" : "the next point"}: ${this.plot.shownValue(this.value)}`);
+    return true;
   }
 
   remove(id) {
@@ -259,43 +325,19 @@ class Page {
     this.draw({ fit: true });
   }
 
-  #round({ x, y }) {
-    const { domain, range } = this.plot.view;
-    const [low, high] = domain;
-    const near = rounded(x, high - low);
-    return { x: Math.min(Math.max(near, low), high), y: rounded(y, range[1] - range[0]) };
-  }
-
-  middle() {
-    const { domain, range } = this.plot.view;
-    return { x: (domain[0] + domain[1]) / 2, y: (range[0] + range[1]) / 2 };
-  }
-
-  stepped(at, across, up, beyond = 0) {
-    const { domain, range } = this.plot.view;
-    const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
-    const y = at.y + up * STEP * (range[1] - range[0]);
-    return {
-      x: clamp(at.x + across * STEP * (domain[1] - domain[0]), ...domain),
-      y: beyond ? y : clamp(y, ...range),
-    };
-  }
-
   // --- showing
 
   draw({ fit = false } = {}) {
     const details = this.details.get(this.card.name);
-    if (!details || !this.card.domain) return;
-    const { output, points } = this.state;
-    if (fit || !this.plot.view) this.plot.frame({ domain: this.card.domain, range: this.range(details.range[output]) });
-    if (!this.plot.x) return;
-    this.plot.drawData(this.data, output);
-    this.plot.drawFunctions(this.answer, this.state.draws);
-    this.plot.drawLatent(this.latent);
-    this.plot.drawPoints(points, output, this.card.outputs);
-    const { domain, range } = this.plot.view;
-    const step = (span) => rounded(span * STEP, span) || "any";
-    this.table.show(points, this.card.outputs, { x: step(domain[1] - domain[0]), y: step(range[1] - range[0]) });
+    if (!details || !this.plot) return;
+    const { card, state, answer, latent, data, chosen } = this;
+    const shown = { card, state, details, answer, latent, data, chosen };
+    if (fit) this.plot.frame(shown);
+    this.plot.show(shown);
+    if (!this.plot.box) return;
+    const { points } = state;
+    this.table.show(points, card, this.plot.steps());
+    if (this.isMap) this.#showValue(points);
     find("hint").hidden = points.length > 0 || !this.answer;
     find("undo").disabled = !this.history.past.length;
     find("redo").disabled = !this.history.future.length;
@@ -305,17 +347,11 @@ class Page {
     this.caption();
   }
 
-  // Nearly all draws of the prior, the points, and the band where it is not far out of sight.
-  range([low, high]) {
-    const room = ROOM * (high - low) || 1;
-    const [lowest, highest] = [low - (high - low), high + (high - low)];
-    const { output } = this.state;
-    const values = this.state.points.filter((point) => point.output === output).map((point) => point.y);
-    if (this.answer) {
-      const ends = [...this.answer.lower, ...this.answer.upper].filter((value) => value !== null);
-      values.push(...ends.map((value) => Math.min(Math.max(value, lowest), highest)));
-    }
-    return [Math.min(low, ...values) - room, Math.max(high, ...values) + room];
+  #showValue(points) {
+    const place = points.findIndex((each) => each.id === this.chosen);
+    if (place < 0) this.chosen = null;
+    else this.value = points[place].y;
+    this.valueControl.show(this.nextValue(), this.plot.ends, place < 0 ? null : place);
   }
 
   caption() {
@@ -325,7 +361,8 @@ class Page {
       : "New functions: nothing is known yet";
     find("caption").textContent = text;
     const where = this.card.outputs > 1 ? `, output ${this.state.output}` : "";
-    this.plot.svg.setAttribute("aria-label", `${text}, model ${this.card.name}${where}. Arrow keys move the cursor, Enter places a point.`);
+    const kind = this.isMap ? ", as maps of two inputs" : "";
+    this.plot.svg.setAttribute("aria-label", `${text}${kind}, model ${this.card.name}${where}. Arrow keys move the cursor, Enter places a point.`);
   }
 
   // What the model says where the mouse or the cursor is.
@@ -337,15 +374,11 @@ class Page {
   }
 
   read() {
-    find("readout").textContent = this.looked && this.answer ? this.#reading(this.looked.at) : "";
+    find("readout").textContent = this.looked && this.answer ? this.#reading() : "";
   }
 
-  #reading({ x }) {
-    const { answer, plot } = this;
-    const [first, last] = [answer.x[0], answer.x.at(-1)];
-    const i = Math.min(Math.max(Math.round(((x - first) / (last - first || 1)) * (answer.x.length - 1)), 0), answer.x.length - 1);
-    const [mean, lower, upper] = [answer.mean[i], answer.lower[i], answer.upper[i]].map((value) => (value === null ? "?" : plot.shownY(value)));
-    return `At ${plot.shownX(answer.x[i])}: mean ${mean}, ${this.state.level} % from ${lower} to ${upper}`;
+  #reading() {
+    return this.plot.reading(this.looked.at, this.answer, this.state.level);
   }
 
   // --- taking away
@@ -383,8 +416,7 @@ class Page {
 }
 
 try {
-  const [site, { curves }] = await Promise.all([ask("/api/models"), ask("/api/data")]);
-  globalThis.page = new Page(site, curves);
+  globalThis.page = new Page(...(await Promise.all([ask("/api/models"), ask("/api/data")])));
 } catch (error) {
   find("caption").textContent = "The page could not be loaded";
   find("status").textContent = error.message;

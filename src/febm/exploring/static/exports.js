@@ -11,8 +11,10 @@ export function save(name, contents, type) {
 // One row a point; numbers with all their digits.
 export function table(answer, shown, latent) {
   const draws = answer.draws.slice(0, shown);
-  const names = ["x", "mean", "lower", "upper", ...draws.map((_, i) => `draw${i}`)];
-  const columns = [answer.x, answer.mean, answer.lower, answer.upper, ...draws];
+  const isMap = Array.isArray(answer.x[0]);
+  const names = [...(isMap ? ["x0", "x1"] : ["x"]), "mean", "lower", "upper", ...draws.map((_, i) => `draw${i}`)];
+  const places = isMap ? [0, 1].map((input) => answer.x.map((place) => place[input])) : [answer.x];
+  const columns = [...places, answer.mean, answer.lower, answer.upper, ...draws];
   if (latent) {
     names.push("latent_curve");
     columns.push(latent.curve);
@@ -21,7 +23,7 @@ export function table(answer, shown, latent) {
   return [names.join(","), ...rows].join("\n") + "\n";
 }
 
-const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity", "font-size", "font-family"];
+const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity", "font-size", "font-family", "font-weight", "image-rendering"];
 const MARGIN = { top: 40, side: 12, bottom: 12 };
 const DETAIL = 2; // pixels a pixel
 
@@ -29,7 +31,7 @@ const DETAIL = 2; // pixels a pixel
 export async function picture(svg, caption) {
   const { width, height } = svg.getBoundingClientRect();
   const copy = svg.cloneNode(true);
-  const [originals, copies] = [svg, copy].map((root) => root.querySelectorAll("path, line, circle, text"));
+  const [originals, copies] = [svg, copy].map((root) => root.querySelectorAll("path, line, circle, text, rect, image"));
   originals.forEach((original, i) => {
     const style = getComputedStyle(original);
     for (const name of STYLES) copies[i].setAttribute(name, style.getPropertyValue(name));

@@ -1,5 +1,6 @@
 // The controls beside the picture: each shows a part of the state, and says when a hand changes it.
 
+import { rounded } from "./scale.js";
 import { noiseFactor } from "./state.js";
 
 const find = (id) => document.getElementById(id);
@@ -11,14 +12,15 @@ export class Panel {
     this.change = change;
     for (const card of site.models) find("model").add(new Option(`${card.name} · ${card.kind}`, card.name));
     find("draws").max = site.draws;
-    find("resolution").max = site.resolutions.length - 1;
     find("model").addEventListener("change", (event) => change({ model: event.target.value }));
     find("output").addEventListener("change", (event) => change({ output: Number(event.target.value) }));
     this.#slide("level", (value) => ({ level: value }));
     this.#slide("draws", (value) => ({ draws: value }));
-    this.#slide("resolution", (value) => ({ resolution: site.resolutions[value] }));
+    this.#slide("resolution", (value) => ({ resolution: this.card.resolutions[value] }));
+    this.#slide("which", (value) => ({ which: value }));
     this.#slide("exactness", (value) => ({ exactness: value }));
     find("noise").addEventListener("change", (event) => change({ noise: event.target.checked }));
+    find("down").addEventListener("change", (event) => change({ down: event.target.checked }));
     find("effort").addEventListener("change", (event) => change({ fullEffort: event.target.checked }));
     find("latent-reset").addEventListener("click", () => change({ moved: {} }));
     this.sliders = new Map();
@@ -31,7 +33,12 @@ export class Panel {
   }
 
   // What depends on the model alone.
-  showModel(card) {
+  showModel(card, data) {
+    this.card = card;
+    this.data = data;
+    find("resolution").max = card.resolutions.length - 1;
+    find("which").max = Math.max(0, data.length - 1);
+    find("which-field").hidden = data.length < 2;
     const output = find("output");
     output.replaceChildren(...Array.from({ length: card.outputs }, (_, i) => new Option(String(i), i)));
     find("output-field").hidden = card.outputs === 1;
@@ -54,7 +61,7 @@ export class Panel {
       return;
     }
     text.textContent = details.without_latents
-      ?? "Functions are μ(z). Drag a coordinate of z, in standard deviations of the prior, and see the curve move.";
+      ?? "Functions are μ(z). Drag a coordinate of z, in standard deviations of the prior, and see the function move.";
     for (const { coordinate, share } of details.directions) this.#addDirection(coordinate, share);
   }
 
@@ -82,9 +89,13 @@ export class Panel {
     find("output").value = state.output;
     this.#set("level", state.level, `${state.level} %`);
     this.#set("draws", state.draws, state.draws === 0 ? "none" : state.draws);
-    this.#set("resolution", this.site.resolutions.indexOf(state.resolution), `${state.resolution} points`);
+    const { resolution } = state;
+    const cells = this.card.inputs === 1 ? `${resolution} points` : `${resolution} × ${resolution} cells`;
+    this.#set("resolution", this.card.resolutions.indexOf(resolution), cells);
+    this.#set("which", state.which, this.data[state.which]?.name ?? "none");
     this.#set("exactness", state.exactness, state.exactness === 0 ? "as learned" : `× ${noiseFactor(state)}`);
     find("noise").checked = state.noise;
+    find("down").checked = state.down;
     find("effort").checked = state.fullEffort;
     find("latent-reset").hidden = !Object.keys(state.moved).length;
     for (const [coordinate, { input, output }] of this.sliders) {
@@ -105,19 +116,50 @@ export class Panel {
   }
 }
 
+// The value of the chosen point or, where none is, of the next: where it is no coordinate of the picture.
+export class ValueControl {
+  // `change(value, { goesOn })`, and `release()` to choose no point.
+  constructor({ change, release }) {
+    for (const [name, input] of [["value", find("value")], ["value-typed", find("value-typed")]]) {
+      const read = () => (name === "value" ? rounded(input.valueAsNumber, this.span) : input.valueAsNumber);
+      input.addEventListener("change", () => Number.isFinite(read()) && change(read()));
+      if (name === "value") input.addEventListener("input", () => change(read(), { goesOn: true }));
+    }
+    find("value-release").addEventListener("click", release);
+  }
+
+  // `place`: which point is chosen, counted from 0; null where none is.
+  show(value, [low, high], place) {
+    find("value-label").textContent = place === null ? "Value of the next point" : `Value of point ${place + 1}`;
+    find("value-release").hidden = place === null;
+    this.span = high - low;
+    for (const name of ["value", "value-typed"]) {
+      const input = find(name);
+      input.step = name === "value" ? (high - low) / 1000 : "any";
+      if (name === "value") Object.assign(input, { min: low, max: high });
+      if (document.activeElement !== input || Number(input.value) !== value) input.value = value;
+    }
+    find("value").setAttribute("aria-valuetext", String(value));
+  }
+}
+
 // The points as numbers, to read and to type.
 export class PointTable {
   constructor({ edit, remove }) {
+    this.head = document.querySelector("#points thead tr");
     this.body = document.querySelector("#points tbody");
+    this.names = [];
     this.rows = new Map();
     this.edit = edit;
     this.remove = remove;
   }
 
-  show(points, outputs, span) {
+  // `steps`: how far the arrows of each column go.
+  show(points, card, steps) {
+    this.#setColumns(card.inputs === 1 ? ["x", "y"] : ["x0", "x1", "y"]);
     find("points").hidden = !points.length;
     find("points-empty").hidden = points.length > 0;
-    document.querySelector(".output-column").hidden = outputs === 1;
+    document.querySelector(".output-column").hidden = card.outputs === 1;
     const kept = new Set(points.map((point) => point.id));
     for (const [id, row] of this.rows) {
       if (!kept.has(id)) {
@@ -126,35 +168,45 @@ export class PointTable {
       }
     }
     points.forEach((point, place) => {
-      const row = this.rows.get(point.id) ?? this.#add(point);
-      for (const name of ["x", "y"]) {
-        const input = row[name];
-        input.step = span[name];
-        input.setAttribute("aria-label", `${name} of point ${place + 1}`);
-        if (document.activeElement !== input) input.value = point[name];
-      }
+      const row = this.rows.get(point.id) ?? this.#add(point.id);
+      const numbers = [point.x, point.y].flat();
+      row.inputs.forEach((input, i) => {
+        input.step = steps[i];
+        input.setAttribute("aria-label", `${this.names[i]} of point ${place + 1}`);
+        if (document.activeElement !== input) input.value = numbers[i];
+      });
       row.remove.setAttribute("aria-label", `Remove point ${place + 1}`);
-      row.output.hidden = outputs === 1;
+      row.output.hidden = card.outputs === 1;
       row.output.textContent = point.output;
     });
   }
 
-  #add(point) {
+  #setColumns(names) {
+    if (names.join() === this.names.join()) return;
+    this.names = names;
+    this.rows.clear();
+    this.body.replaceChildren();
+    this.head.querySelectorAll(".number-column").forEach((each) => each.remove());
+    const made = names.map((name) => Object.assign(document.createElement("th"), { scope: "col", className: "number-column", textContent: name }));
+    this.head.prepend(...made);
+  }
+
+  #add(id) {
     const element = this.body.insertRow();
-    const row = { element };
-    for (const name of ["x", "y"]) {
+    const row = { element, inputs: [] };
+    for (const name of this.names) {
       const input = Object.assign(document.createElement("input"), { type: "number", required: true });
       input.addEventListener("change", () => {
-        if (input.value !== "" && Number.isFinite(input.valueAsNumber)) this.edit(point.id, { [name]: input.valueAsNumber });
+        if (Number.isFinite(input.valueAsNumber)) this.edit(id, name, input.valueAsNumber);
       });
       element.insertCell().append(input);
-      row[name] = input;
+      row.inputs.push(input);
     }
     row.output = element.insertCell();
     row.remove = Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: "×" });
-    row.remove.addEventListener("click", () => this.remove(point.id));
+    row.remove.addEventListener("click", () => this.remove(id));
     element.insertCell().append(row.remove);
-    this.rows.set(point.id, row);
+    this.rows.set(id, row);
     return row;
   }
 }

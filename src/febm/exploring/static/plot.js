@@ -1,16 +1,10 @@
 // The picture: axes, data, band, draws, mean, μ(z) and points, as SVG.
 
-import { linear, shownNumber, ticks } from "./scale.js";
+import { describe, Dots } from "./dots.js";
+import { clamp, element, linear, rounded, shownNumber, STEP, ticks } from "./scale.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const SLACK = 0.02; // of the domain, so that points at its ends are whole
-
-export function element(name, attributes = {}, parent = null) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  parent?.append(made);
-  return made;
-}
+const ROOM = 0.08; // of the range, above and below what is in sight
 
 export class Plot {
   constructor(svg) {
@@ -20,13 +14,13 @@ export class Plot {
     this.axes = element("g", { "aria-hidden": "true" }, svg);
     const inside = element("g", { "clip-path": "url(#inside)", "aria-hidden": "true" }, svg);
     for (const name of ["data", "band", "draws", "mean", "latent", "hair"]) this[`${name}Layer`] = element("g", {}, inside);
-    this.pointsLayer = element("g", {}, svg);
-    this.dots = new Map();
+    this.dots = new Dots(element("g", {}, svg));
     this.view = null;
   }
 
-  // `view`: domain and range of the axes.
-  frame(view) {
+  // The axes; `shown` as `show` has it.
+  frame(shown) {
+    const view = { domain: shown.card.domain[0], range: range(shown) };
     this.view = view;
     const { width, height } = this.svg.getBoundingClientRect();
     if (!width || !height) return;
@@ -62,19 +56,26 @@ export class Plot {
     element("line", { class: "axis", x1: left, x2: left, y1: top, y2: bottom }, this.axes);
   }
 
-  drawData(curves, output) {
+  // `shown`: card, state, details, answer, latent and data.
+  show(shown) {
+    if (!this.view) this.frame(shown);
+    if (!this.x) return;
+    const { card, state } = shown;
+    this.#drawData(shown.data, state.output);
+    this.#drawFunctions(shown.answer, state.draws);
+    replace(this.latentLayer, "latent", shown.latent ? [this.#line(shown.latent.x, shown.latent.curve)] : []);
+    this.#drawPoints(state.points, state.output, card.outputs);
+  }
+
+  #drawData(curves, output) {
     const lines = curves.filter((curve) => output < curve.y.length).map((curve) => this.#line(curve.x, curve.y[output]));
     replace(this.dataLayer, "data", lines);
   }
 
-  drawFunctions(answer, shown) {
+  #drawFunctions(answer, shown) {
     replace(this.bandLayer, "band", answer ? [this.#area(answer)] : []);
     replace(this.drawsLayer, "draw", answer ? answer.draws.slice(0, shown).map((draw) => this.#line(answer.x, draw)) : []);
     replace(this.meanLayer, "mean", answer ? [this.#line(answer.x, answer.mean)] : []);
-  }
-
-  drawLatent(answer) {
-    replace(this.latentLayer, "latent", answer ? [this.#line(answer.x, answer.curve)] : []);
   }
 
   // The crosshair of the mouse, or the cursor of the keyboard.
@@ -89,30 +90,13 @@ export class Plot {
     element("circle", { class: "cursor", cx: x, cy: y, r: 7 }, this.hairLayer);
   }
 
-  // Points keep their elements, and with them the focus.
-  drawPoints(points, output, outputs) {
-    const kept = new Set(points.map((point) => point.id));
-    for (const [id, dot] of this.dots) {
-      if (!kept.has(id)) {
-        dot.remove();
-        this.dots.delete(id);
-      }
-    }
-    points.forEach((point, place) => {
-      let dot = this.dots.get(point.id);
-      if (!dot) {
-        dot = element("g", { class: "point", tabindex: 0, role: "button", "aria-roledescription": "point" }, this.pointsLayer);
-        element("circle", { class: "reach", r: 20 }, dot);
-        element("circle", { class: "halo", r: 11 }, dot);
-        element("circle", { class: "dot", r: 6.5 }, dot);
-        dot.dataset.id = point.id;
-        this.dots.set(point.id, dot);
-      }
+  #drawPoints(points, output, outputs) {
+    this.dots.show(points, (dot, point, place) => {
       dot.setAttribute("transform", `translate(${this.x(point.x).toFixed(2)} ${this.y(point.y).toFixed(2)})`);
       dot.classList.toggle("other", point.output !== output);
       const where = `x ${this.shownX(point.x)}, y ${this.shownY(point.y)}`;
-      const which = outputs > 1 ? `, output ${point.output}` : "";
-      dot.setAttribute("aria-label", `Point ${place + 1} of ${points.length}: ${where}${which}. Arrow keys move it, Delete removes it.`);
+      const keys = "Arrow keys move it, Delete removes it.";
+      describe(dot, { place, count: points.length, where, output: point.output, outputs, keys });
     });
   }
 
@@ -128,7 +112,6 @@ export class Plot {
   locate(event) {
     const { left, top } = this.svg.getBoundingClientRect();
     const { box } = this;
-    const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
     const x = this.x.invert(clamp(event.clientX - left, box.left, box.right));
     return {
       x: clamp(x, ...this.view.domain),
@@ -140,6 +123,37 @@ export class Plot {
     const { left, top } = this.svg.getBoundingClientRect();
     const [x, y] = [event.clientX - left, event.clientY - top];
     return x >= this.box.left && x <= this.box.right && y >= this.box.top && y <= this.box.bottom;
+  }
+
+  round({ x, y }) {
+    const { domain, range } = this.view;
+    return { x: clamp(rounded(x, domain[1] - domain[0]), ...domain), y: rounded(y, range[1] - range[0]) };
+  }
+
+  middle() {
+    const { domain, range } = this.view;
+    return { x: (domain[0] + domain[1]) / 2, y: (range[0] + range[1]) / 2 };
+  }
+
+  stepped(at, across, up, beyond = 0) {
+    const { domain, range } = this.view;
+    const y = at.y + up * STEP * (range[1] - range[0]);
+    return {
+      x: clamp(at.x + across * STEP * (domain[1] - domain[0]), ...domain),
+      y: beyond ? y : clamp(y, ...range),
+    };
+  }
+
+  reading({ x }, answer, level) {
+    const [first, last] = [answer.x[0], answer.x.at(-1)];
+    const i = clamp(Math.round(((x - first) / (last - first || 1)) * (answer.x.length - 1)), 0, answer.x.length - 1);
+    const [mean, lower, upper] = [answer.mean[i], answer.lower[i], answer.upper[i]].map((value) => (value === null ? "?" : this.shownY(value)));
+    return `At ${this.shownX(answer.x[i])}: mean ${mean}, ${level} % from ${lower} to ${upper}`;
+  }
+
+  // How far a number of the table goes with a click on its arrows.
+  steps() {
+    return [this.view.domain, this.view.range].map(([low, high]) => rounded((high - low) * STEP, high - low) || "any");
   }
 
   #line(xs, ys) {
@@ -167,6 +181,18 @@ export class Plot {
   #height(value) {
     return Math.min(Math.max(this.y(value), -1e4), 1e4).toFixed(1);
   }
+}
+
+// Nearly all draws of the prior, the points, and the band where it is not far out of sight.
+function range({ answer, details, state: { output, points } }) {
+  const [low, high] = details.range[output];
+  const room = ROOM * (high - low) || 1;
+  const values = points.filter((point) => point.output === output).map((point) => point.y);
+  if (answer) {
+    const ends = [...answer.lower, ...answer.upper].filter((value) => value !== null);
+    values.push(...ends.map((value) => clamp(value, low - (high - low), high + (high - low))));
+  }
+  return [Math.min(low, ...values) - room, Math.max(high, ...values) + room];
 }
 
 function replace(layer, name, paths) {

@@ -2,6 +2,7 @@
 
 const MOVED = 5; // pixels; less is a click
 const TWICE = 400; // milliseconds between the clicks of a double click
+const RAISED = { PageUp: 5, PageDown: -5, "+": 1, "-": -1 }; // steps of a value
 
 export function listen(plot, actions) {
   const { svg } = plot;
@@ -17,6 +18,7 @@ export function listen(plot, actions) {
     hideCursor();
     if (id === null && !plot.isInside(event)) return;
     drag = { pointer: event.pointerId, id, isNew: false, moved: false, x: event.clientX, y: event.clientY };
+    plot.hold?.(event);
     // A finger on the background may be about to scroll: its point is placed when it has turned out to be a tap.
     if (id === null && event.pointerType === "touch") return;
     if (id === null) {
@@ -46,6 +48,7 @@ export function listen(plot, actions) {
     if (!drag || event.pointerId !== drag.pointer) return;
     const { id, isNew, moved } = drag;
     drag = null;
+    plot.hold?.(null);
     if (happened && id === null && !moved && plot.isInside(event)) {
       actions.add(plot.locate(event));
     } else if (happened && id !== null && !moved && !isNew) {
@@ -73,6 +76,8 @@ export function listen(plot, actions) {
       svg.focus({ preventScroll: true });
     } else if (id !== null && event.key === "Escape") {
       svg.focus({ preventScroll: true });
+    } else if (RAISED[event.key] && actions.raise(id, RAISED[event.key] * far)) {
+      // Done; where values are no part of the picture's axes only.
     } else if (id === null && (event.key === "Enter" || event.key === " ")) {
       actions.add(cursor ?? actions.middle());
       actions.settle();
@@ -83,6 +88,7 @@ export function listen(plot, actions) {
     event.preventDefault();
   });
 
+  svg.addEventListener("focusin", (event) => actions.choose(pointOf(event)));
   svg.addEventListener("focus", () => plot.box && svg.matches(":focus-visible") && showCursor());
   svg.addEventListener("blur", () => hideCursor());
 

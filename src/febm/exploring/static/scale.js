@@ -1,5 +1,17 @@
 // Axes: a linear map from values to pixels, ticks at round numbers, and numbers as people write them.
 
+const SVG = "http://www.w3.org/2000/svg";
+export const STEP = 0.01; // of an axis, for an arrow key
+
+export function element(name, attributes = {}, parent = null) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  parent?.append(made);
+  return made;
+}
+
+export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+
 export function linear([low, high], [start, end]) {
   const slope = (end - start) / (high - low);
   const scale = (value) => start + (value - low) * slope;

@@ -15,7 +15,7 @@ export function say(text, wrong = false) {
 export function wait(busy) {
   timers.forEach(clearTimeout);
   timers = [];
-  find("plot").setAttribute("aria-busy", String(busy));
+  find("frame").setAttribute("aria-busy", String(busy));
   if (!busy) {
     find("busy").hidden = true;
     return;
