@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from febm._version import __version__
 from febm.errors import FormatError
 from febm.precision import float64
 from febm.storage_files import Arrays, read_file, write_file
+from febm.storage_files import read_header as read_header
 from febm.storage_tables import TABLE_KINDS, table_from_tree, table_to_tree
 
 ALLOWED_PACKAGES = ("febm", "tinygp", "equinox.nn")
@@ -33,13 +34,6 @@ Json: TypeAlias = Any
 _NATIVE_DTYPES = frozenset(
     np.dtype(code).name for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 )
-
-
-class Header(NamedTuple):
-    """What a file says of itself: the febm that wrote it, and the notes that were saved with its value."""
-
-    version: str
-    notes: dict[str, Json]
 
 
 def save(value: object, path: str | os.PathLike[str], *, notes: Mapping[str, Json] | None = None) -> None:
@@ -83,17 +77,6 @@ def _on_versions(metadata: dict[str, str]) -> str:
     written_by = metadata.get("febm_version", "an unknown version")
     way_out = "" if written_by == __version__ else f": read it with febm {written_by}, or fit and save the model again"
     return f"(Saved by febm {written_by}, read by {__version__}{way_out}.)"
-
-
-def read_header(path: str | os.PathLike[str]) -> Header:
-    """What a file says of itself, without the value in it; no notes where none were saved."""
-    path = Path(path)
-    metadata, _ = read_file(path, with_arrays=False)
-    try:
-        notes = json.loads(metadata.get("febm_notes", "{}"))
-    except ValueError as error:
-        raise FormatError(f"{path} is damaged ({error}); copy or save it again.") from error
-    return Header(metadata.get("febm_version", "unknown"), notes if isinstance(notes, dict) else {})
 
 
 def to_tree(value: object) -> tuple[Json, Arrays]:

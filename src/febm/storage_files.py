@@ -1,8 +1,9 @@
 """The file around a saved model: written whole, and when read found, whole and of a format known here."""
 
+import json
 import os
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -10,14 +11,21 @@ from safetensors.numpy import save as safetensors_bytes
 
 from febm._version import __version__
 from febm.checks import listed
-from febm.errors import FormatError
 from febm.files import whole_file
+from febm.plain_errors import FormatError
 
 FORMAT = 1
 OLDEST_FORMAT = 1
 HEADER_LIMIT = 100_000_000  # safetensors' own limit, in bytes; a longer "header" is some other kind of file
 
 Arrays: TypeAlias = dict[str, np.ndarray]
+
+
+class Header(NamedTuple):
+    """What a file says of itself: the febm that wrote it, and the notes that were saved with its value."""
+
+    version: str
+    notes: dict[str, Any]
 
 
 def write_file(path: str | os.PathLike[str], metadata: dict[str, str], arrays: Arrays) -> None:
@@ -48,6 +56,17 @@ def read_file(path: Path, *, with_arrays: bool) -> tuple[dict[str, str], Arrays]
             return metadata, {name: file.get_tensor(name) for name in names}
     except SafetensorError as error:
         raise FormatError(f"{path} is damaged or truncated ({error}); copy or save it again.") from error
+
+
+def read_header(path: str | os.PathLike[str]) -> Header:
+    """What a file says of itself, without the value in it; no notes where none were saved."""
+    path = Path(path)
+    metadata, _ = read_file(path, with_arrays=False)
+    try:
+        notes = json.loads(metadata.get("febm_notes", "{}"))
+    except ValueError as error:
+        raise FormatError(f"{path} is damaged ({error}); copy or save it again.") from error
+    return Header(metadata.get("febm_version", "unknown"), notes if isinstance(notes, dict) else {})
 
 
 def _check_is_there(path: Path) -> None:
