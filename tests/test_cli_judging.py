@@ -111,6 +111,13 @@ def test_a_report_is_one_page_and_the_curves_held_out_are_its_judges(folder, tmp
     assert "--force" in refusal("report", folder / "a.febm", folder / "a.csv", "-o", tmp_path / "r.html")
 
 
+def test_a_quick_report_says_what_was_made_smaller(folder, tmp_path):
+    found = call("report", folder / "a.csv", folder / "alike.csv", "-o", tmp_path / "r.html", "--quick")
+    assert found.exit_code == 0, found.output
+    assert "A quick look, with less work than usual: 200 instead of 500 curves" in found.stderr
+    assert "A quick look, with less work than usual" in (tmp_path / "r.html").read_text()
+
+
 def test_two_tables_are_reported_too_with_findings_for_a_program(folder, tmp_path, small_reports):
     found = answer("report", folder / "a.csv", folder / "different.csv", "-o", tmp_path / "r.html")
     assert {finding["topic"] for finding in found["findings"]} >= {"tests"}

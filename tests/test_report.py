@@ -360,6 +360,25 @@ def test_effort_that_makes_no_sense_is_refused():
         ReportEffort(trials=0)
 
 
+def test_a_quick_look_says_first_what_was_made_smaller(tmp_path):
+    found = report(WhiteNoise().fit(None), noise_curves(), tmp_path / "page.html", effort=ReportEffort.quick())
+    text = Page(found.path.read_text()).text
+    assert text.index("200 instead of 500 curves on either side of a test") < text.index(found.findings[0].sentence)
+    assert "no table of power" in text
+    assert "samplers not examined" in text
+    assert "2 instead of 9 ways to hide points" in text
+    assert (found.chains, len(found.power), len(found.scores)) == (None, 0, 2)
+    assert "map" not in text.replace("no maps of curves and samples", "").replace("embedded", "")
+    assert "could not be made" not in text
+
+
+def test_a_report_of_the_usual_effort_or_more_says_nothing_of_it():
+    assert ReportEffort().less() == ReportEffort(tested=900, draws=512).less() == ""
+    assert ReportEffort(draws=99).less() == (
+        "A quick look, with less work than usual: 99 instead of 256 draws of a prediction."
+    )
+
+
 def test_page_says_what_tests_of_this_size_can_see(tmp_path):
     found = report(noise_curves(12, 1), noise_curves(12, 2), tmp_path / "page.html", effort=QUICK)
     assert verdicts(found, "tests")[0] == "unknown"

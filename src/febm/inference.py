@@ -243,7 +243,7 @@ def draw_prior(prior: Prior, count: int, *, steps: int, key: PRNGKeyArray) -> Pr
     weights = scipy.special.softmax(log_weights.astype(float))
     chosen = numpy_generator(choose_key).choice(len(weights), count, p=weights)
     draws, acceptance = _move(leading, candidates[chosen], candidates.std(axis=0), steps, move_key)
-    rest = jax.random.normal(rest_key, (count, prior.dim - leading.dim), jnp.float32)
+    rest = numpy_generator(rest_key).standard_normal((count, prior.dim - leading.dim))
     effective = 1 / np.sum(weights**2)
     return PriorDraws(
         np.concatenate([draws, rest], axis=1, dtype=float),

@@ -47,11 +47,8 @@ def report(
         from febm.reporting.subject import ReportEffort
 
         judged, curves = judges(model, data, form, terminal)
-        effort = ReportEffort()
+        effort = ReportEffort.quick() if quick else ReportEffort()
         if quick:
-            splits = (("random", 1 / 2), ("middle", 1 / 2))
-            effort = ReportEffort(
-                tested=200, power_sizes=(10, 50), trials=100, predicted=60, splits=splits, embedded=100
-            )
+            terminal.say(effort.less())
         found = write_report(judged, curves, out, random_state=seed, title=title, effort=effort)
         terminal.show(as_findings(found), str(found))

@@ -23,7 +23,7 @@ from febm.likelihoods import Gaussian, Likelihood
 from febm.models.base import Posterior, one_grid, points_of
 from febm.networks import Generator, LinearGenerator, RoughGenerator
 from febm.ragged import bucket
-from febm.randomness import RandomState, as_key
+from febm.randomness import RandomState, as_key, numpy_generator
 from febm.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class LatentFunctionPosterior(Posterior):
         choose_key, noise_key = jax.random.split(as_key(random_state))
         available = self._latent.draws.shape[1]
         latents = self._latent.draws if n <= available else self._again(n).draws
-        chosen = np.asarray(jax.random.permutation(choose_key, latents.shape[1])[:n])
+        chosen = numpy_generator(choose_key).permutation(latents.shape[1])[:n]
         ids = pair_ids(self.ids, n)
 
         def drawn(i: int, there: Evaluated) -> ndarray:

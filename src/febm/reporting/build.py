@@ -182,7 +182,8 @@ def _lead(subject: Subject, found: tuple[Finding, ...]) -> str:
     what = "A fitted model, judged by curves" if subject.model is not None else "Two sets of curves, compared"
     verdicts = [finding.verdict for finding in found]
     tally = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
-    return f"{what}. {count(len(found), 'finding')}: {', '.join(tally)}. Each leads to what it rests on."
+    lead = f"{what}. {count(len(found), 'finding')}: {', '.join(tally)}. Each leads to what it rests on."
+    return f"{lead} {subject.effort.less()}".rstrip()
 
 
 def _writable(path: str | os.PathLike[str]) -> Path:

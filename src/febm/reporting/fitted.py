@@ -105,7 +105,7 @@ def chains_section(subject: Subject) -> Section:
     title = "Health of the chains"
     assert subject.model is not None
     if not subject.effort.chains:
-        return Section("chains", title, (Paragraph("The samplers were not examined, as was asked."),))
+        return Section("chains", title, (Paragraph("The samplers were not examined: this was a quick look."),))
     table = chain_report(subject.model, subject.context, random_state=subject.key("chains"))
     if table is None:
         text = (

@@ -76,15 +76,13 @@ def samples_section(subject: Subject) -> Section:
     if basis:
         blocks.append(Paragraph("What the model's functions are made of:"))
         blocks.append(Gallery(tuple(basis)))
-    blocks.append(
-        Paragraph(
+    if subject.effort.embedded:
+        maps = (
             "Two maps with one point for each curve. Where samples are like the curves, both kinds of mark lie in the "
             "same places, equally dense."
         )
-    )
-    blocks.append(Gallery(tuple(_maps(subject))))
-    title = "Samples beside data"
-    return Section("samples", title, tuple(blocks))
+        blocks += [Paragraph(maps), Gallery(tuple(_maps(subject)))]
+    return Section("samples", "Samples beside data", tuple(blocks))
 
 
 def tests_section(subject: Subject) -> Section:

@@ -25,11 +25,24 @@ SPLITS = (
     *(("random", p) for p in (1 / 4, 1 / 2, 3 / 4)),
 )
 KERNELS = ("id", "fpca", "whitened", "sqr", "cexp", "cov")
+# What an effort is made of, as words for how much of it there is, and for none of it.
+AMOUNTS = (
+    ("tested", "curves on either side of a test", ""),
+    ("kernels", "kernels of tests", "no kernels of tests"),
+    ("permutations", "shuffles behind a p-value", ""),
+    ("power_sizes", "sizes in the table of power", "no table of power"),
+    ("trials", "trials behind a power", ""),
+    ("predicted", "curves that are predicted", ""),
+    ("splits", "ways to hide points", ""),
+    ("draws", "draws of a prediction", ""),
+    ("embedded", "curves on either side of a map", "no maps of curves and samples"),
+    ("chains", "", "samplers not examined"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class ReportEffort:
-    """How much work a report does; the defaults take about a minute and a half for a few hundred curves on two cores.
+    """How much work a report does; the defaults take most of a minute for a few hundred curves on two cores.
 
     Parameters
     ----------
@@ -40,7 +53,7 @@ class ReportEffort:
     permutations
         Shuffles behind each p-value; corrected for eight tests, fewer than 160 could never reject at 5 %.
     power_sizes, power_kernels, trials
-        Sizes, kernels and repetitions of the table of power.
+        Sizes, kernels and repetitions of the table of power; no sizes, no table.
     predicted
         Most curves that are predicted in each split.
     draws
@@ -48,7 +61,7 @@ class ReportEffort:
     splits
         Pairs of a kind ("downsample", "middle", "random") and the share of points that is seen.
     embedded
-        Most curves on either side of the two maps.
+        Most curves on either side of the two maps; 0 for none.
     shown
         Curves in a picture.
     chains
@@ -69,9 +82,32 @@ class ReportEffort:
     chains: bool = True
 
     def __post_init__(self) -> None:
-        least = {"tested": 2, "permutations": 1, "trials": 1, "predicted": 1, "draws": 19, "embedded": 2, "shown": 1}
+        least = {"tested": 2, "permutations": 1, "trials": 1, "predicted": 1, "draws": 19, "embedded": 0, "shown": 1}
         for name, bound in least.items():
             whole_number(f"ReportEffort: {name}", getattr(self, name), least=bound)
+
+    @classmethod
+    def quick(cls) -> ReportEffort:
+        """A first look, in a third of the time: what is left out is what takes long, and `less` names it."""
+        return cls(
+            tested=200,
+            power_sizes=(),
+            predicted=60,
+            splits=(("random", 1 / 2), ("middle", 1 / 2)),
+            embedded=0,
+            chains=False,
+        )
+
+    def less(self) -> str:
+        """A sentence that says what is less than by default; empty where nothing is."""
+        usual, said = ReportEffort(), []
+        for name, noun, none in AMOUNTS:
+            mine, theirs = (
+                value if isinstance(value, int) else len(value) for value in (getattr(self, name), getattr(usual, name))
+            )
+            if mine < theirs:
+                said.append(f"{mine:,} instead of {theirs:,} {noun}" if mine else none)
+        return f"A quick look, with less work than usual: {', '.join(said)}." if said else ""
 
 
 class Functions(NamedTuple):
