@@ -50,7 +50,7 @@ def test_noise_is_added_when_asked_for(folder, tmp_path):
 def test_wide_samples_have_one_row_a_curve(folder, tmp_path):
     answer("sample", folder / "days.febm", "-n", 4, "--at", "1,2.5,20", "-o", tmp_path / "s.parquet", "--wide")
     frame = pd.read_parquet(tmp_path / "s.parquet")
-    assert list(frame.columns) == ["day", "1.0", "2.5", "20.0"]
+    assert list(frame.columns) == ["day", "1", "2.5", "20"]
     assert len(frame) == 4
 
 
@@ -95,6 +95,46 @@ def test_every_curve_is_imputed_at_points_that_are_asked_for(folder, tmp_path):
     frame = pd.read_csv(tmp_path / "f.tsv", sep="\t")
     assert frame["day"].tolist() == [f"d{day}" for day in range(40) for _ in range(2)]
     assert frame["hour"].tolist() == [6.0, 12.0] * 40
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_wide_table_comes_back_as_it_is_with_its_empty_cells_filled(named, tmp_path):
+    table = wide_days().rename(columns={"0.0": "0", "3.0": "03"})
+    table = table if named else table.drop(columns="name")
+    table.to_csv(tmp_path / "wide.csv", index=False)
+    answer("fit", tmp_path / "wide.csv", "-o", tmp_path / "m.febm", "--model", "FPCA", "--wide")
+    files = "-o", tmp_path / "f.csv", "--filled", tmp_path / "w.csv"
+    found = answer("impute", tmp_path / "m.febm", tmp_path / "wide.csv", *files)
+    assert found["filled"] == str(tmp_path / "w.csv")
+    filled = pd.read_csv(tmp_path / "w.csv")
+    assert list(filled.columns) == list(table.columns)
+    empty = table.isna()
+    pd.testing.assert_frame_equal(filled.mask(empty), table)
+    expected = pd.read_csv(tmp_path / "f.csv")["mean"]
+    np.testing.assert_allclose(filled.to_numpy()[empty.to_numpy()].astype(float), expected)
+
+
+def test_a_long_table_comes_back_as_it_is_with_its_empty_values_filled(folder, tmp_path):
+    table = pd.read_csv(folder / "days.csv").assign(remark="as it was")
+    table = table.sample(frac=1.0, random_state=0)
+    table.loc[table["day"] == "d3", "demand"] = np.nan
+    table.to_csv(tmp_path / "p.csv", index=False)
+    files = "-o", tmp_path / "f.csv", "--filled", tmp_path / "l.csv"
+    answer("impute", folder / "days.febm", tmp_path / "p.csv", *files)
+    filled, found = pd.read_csv(tmp_path / "l.csv"), pd.read_csv(tmp_path / "f.csv")
+    empty = table["demand"].isna().to_numpy()
+    pd.testing.assert_frame_equal(filled.loc[~empty], table.reset_index(drop=True).loc[~empty])
+    there = filled[empty].merge(found, on=["day", "hour"])
+    np.testing.assert_allclose(there["demand"], there["mean"])
+    assert len(there) == len(found)
+    assert filled.loc[filled["day"] == "d3", "demand"].isna().all()  # nothing is known of it
+
+
+def test_a_filled_table_needs_gaps_and_a_file_of_its_own(folder, tmp_path):
+    arguments = "impute", folder / "days.febm", folder / "days.csv", "-o", tmp_path / "f.csv", "--filled"
+    assert "--at" in refusal(*arguments, tmp_path / "g.csv", "--at", "1,2", code=2)
+    assert "same file" in refusal(*arguments, tmp_path / "f.csv", code=2)
+    assert "--filled is" in refusal(*arguments, tmp_path / "g.txt")
 
 
 def test_a_wide_table_is_imputed_in_its_empty_cells(tmp_path):

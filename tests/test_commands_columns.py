@@ -97,6 +97,21 @@ def test_headers_that_are_numbers_are_places_and_the_only_other_one_the_name():
     assert wide(["kind", "id", "0", "1"], covariate=("kind",)).curve == ("id",)
 
 
+def test_x_and_y_of_a_wide_table_have_the_names_that_they_are_given():
+    columns = wide(["name", "0", "1"], x=("hour",), y=("demand",))
+    assert (columns.x, columns.y) == (("hour",), ("demand",))
+    with pytest.raises(ValueError, match="'name' is given two meanings"):
+        wide(["name", "0", "1"], x=("name",))
+    with pytest.raises(ValueError, match="'hour' is given two meanings"):
+        wide(["name", "0", "1"], x=("hour",), y=("hour",))
+
+
+def test_a_column_of_a_wide_table_that_is_named_is_no_place_whatever_its_header():
+    columns = wide(["name", "2024", "0", "1"], covariate=("2024",))
+    assert (columns.curve, columns.covariates) == (("name",), ("2024",))
+    assert wide(["7", "0", "1"], id="7").curve == ("7",)
+
+
 def test_other_words_in_a_wide_table_have_to_be_named():
     with pytest.raises(ValueError, match=r"columns 'place', 'kind' are no numbers.*--id.*--covariate"):
         wide(["place", "kind", "0", "1"])
@@ -105,7 +120,9 @@ def test_other_words_in_a_wide_table_have_to_be_named():
 
 
 def test_options_of_long_and_wide_tables_exclude_each_other():
-    with pytest.raises(UsageError, match="--wide has x in its headers"):
+    with pytest.raises(UsageError, match="in a wide one --id names the column"):
         TableForm.of(["day"], None, None, None, True, None)
+    with pytest.raises(UsageError, match="--wide has one x, in its headers, and one y"):
+        TableForm.of(None, ["row,column"], None, None, True, None)
     with pytest.raises(UsageError, match="--id belongs to --wide"):
         TableForm.of(None, None, None, None, False, "name")

@@ -111,6 +111,21 @@ def test_windows_line_endings_are_no_part_of_a_value(tmp_path):
     assert (curves.ids.tolist(), curves.y.tolist()) == (["a"], [[1.0]])
 
 
+def test_a_covariate_of_a_wide_table_may_have_a_number_for_a_name(tmp_path):
+    (tmp_path / "t.csv").write_text("name,2024,0,1\na,old,1.5,2.5\nb,new,3.5,4.5\n")
+    curves = read_curves(tmp_path / "t.csv", TableForm(wide=True, covariate=("2024",)), QUIET)
+    assert curves.x[:, 0].tolist() == [0.0, 1.0, 0.0, 1.0]
+    assert curves.covariates["2024"].tolist() == ["old", "new"]
+
+
+def test_a_table_is_written_to_where_a_link_leads(tmp_path):
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    write_table(days(2), tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "real.csv"), days(2))
+
+
 def test_a_wide_table_is_the_curves_that_its_rows_are(tmp_path):
     frame = wide_days(5)
     write_table(frame, tmp_path / "wide.csv")

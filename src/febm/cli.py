@@ -15,6 +15,7 @@ from febm._version import __version__
 from febm.commands.compare import compare
 from febm.commands.explore import explore
 from febm.commands.fit import fit
+from febm.commands.help import Command, Group
 from febm.commands.impute import impute
 from febm.commands.info import info
 from febm.commands.report import report
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="febm",
+    cls=Group,
     help="Generative models of functions: new curves, missing parts with uncertainty, any resolution.",
     epilog=EPILOG,
     no_args_is_help=True,
@@ -65,10 +67,10 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "explore": explore,
 }
 for _name, _command in COMMANDS.items():
-    app.command(_name, help=_unwrapped(_command.__doc__))(_command)
+    app.command(_name, cls=Command, help=_unwrapped(_command.__doc__))(_command)
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for demo.png and demo.csv.")] = Path("febm-demo"),
     seed: Annotated[int, typer.Option(min=0, help="Decides the data, the training and every draw.")] = 0,
@@ -82,7 +84,7 @@ def demo(
         _print_result(result)
 
 
-@app.command()
+@app.command(cls=Command)
 def benchmark(
     table: Annotated[
         list[str] | None,

@@ -10,7 +10,11 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` at the end unless something went wrong."""
+    """A file to write to, which takes the place of `path` at the end unless something went wrong.
+
+    A link stays a link: the file that it leads to is the one that is replaced.
+    """
+    path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "xb") as file:

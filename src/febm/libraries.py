@@ -26,4 +26,9 @@ def imported(module: str, *, needed_by: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"{needed_by} needs {distribution}: pip install 'febm[{extra}]'") from error
+        raise ImportError(f"{needed_by} needs {distribution}: {how_to_install(extra)}") from error
+
+
+def how_to_install(extra: str) -> str:
+    """The command that brings the libraries of an extra, and the same for those who have a checkout."""
+    return f"pip install 'febm[{extra}]' (in a checkout of febm: pip install '.[{extra}]')"

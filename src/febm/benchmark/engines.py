@@ -20,6 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
 from febm.checks import whole_number
+from febm.libraries import how_to_install
 
 # A worker may be killed for what others on the machine do (memory), so its task gets another chance; not a third one.
 CHANCES = 2
@@ -133,7 +134,7 @@ class Cluster(Engine):
         except ImportError as error:
             raise ImportError(
                 f"Cluster: the scheduler at {self.address} needs Dask, which is not installed; "
-                "pip install 'febm[dask]'."
+                f"{how_to_install('dask')}."
             ) from error
         try:
             return Client(self.address, timeout=CONNECT_SECONDS)

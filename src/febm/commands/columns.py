@@ -84,16 +84,15 @@ def find_columns(frame: pd.DataFrame, form: TableForm, known: Columns | None, so
 
 def find_wide_columns(frame: pd.DataFrame, form: TableForm, known: Columns | None, source: str) -> Columns:
     """The columns beside the numbers in a wide table: names of curves and covariates."""
-    others = [name for name in frame.columns if as_place(name) is None]
+    covariates = _named(frame, form.covariate, "--covariate", source)
+    curve = () if form.id is None else _named(frame, (form.id,), "--id", source)
+    others = [name for name in frame.columns if as_place(name) is None or name in (*curve, *covariates)]
     if len(others) == len(frame.columns):
         raise ValueError(
             f"{source}: --wide needs column headers that are numbers, the places x; "
             f"its columns are {_listed(frame.columns)}."
         )
-    covariates = _named(frame, form.covariate, "--covariate", source)
-    if form.id is not None:
-        curve = _named(frame, (form.id,), "--id", source)
-    else:
+    if not curve:
         free = [name for name in others if name not in covariates]
         if known is not None and known.wide and set(known.curve) <= set(free):
             curve = known.curve
@@ -106,7 +105,12 @@ def find_wide_columns(frame: pd.DataFrame, form: TableForm, known: Columns | Non
             "apart with --id and the others with --covariate, or drop them."
         )
     names = known if known is not None else Columns()
-    return Columns(curve, names.x[:1], names.y[:1], covariates, wide=True)
+    found = Columns(curve, form.x or names.x[:1], form.y or names.y[:1], covariates, wide=True)
+    own = [name for name in (*found.x, *found.y) if name in (*curve, *covariates)]
+    if own or found.x == found.y:
+        name = own[0] if own else found.x[0]
+        raise ValueError(f"{source}: {name!r} is given two meanings; give x and y other names with --x and --y.")
+    return found
 
 
 def as_place(header: str) -> float | None:

@@ -67,8 +67,7 @@ def named_frame(curves: Curves, columns: Columns) -> pd.DataFrame:
 def wide_frame(curves: Curves, columns: Columns) -> pd.DataFrame:
     """The wide table of curves: their names, then a column for each place."""
     frame = curves.to_wide()
-    # A float's shortest text is read back as the same float.
-    values = frame.reset_index(drop=True).set_axis([repr(float(place)) for place in frame.columns], axis=1)
+    values = frame.reset_index(drop=True).set_axis([_header(float(place)) for place in frame.columns], axis=1)
     return pd.concat([id_frame(curves.ids, columns), values], axis=1)
 
 
@@ -79,13 +78,24 @@ def id_frame(ids: pd.Index, columns: Columns) -> pd.DataFrame:
     return ids.to_frame(index=False, name=["curve"] if ids.nlevels == 1 else None)
 
 
+def places_of(frame: pd.DataFrame, columns: Columns) -> list[str]:
+    """The columns of a wide table whose headers are places."""
+    taken = {*columns.curve, *columns.covariates}
+    return [name for name in frame.columns if name not in taken and as_place(name) is not None]
+
+
+def _header(place: float) -> str:
+    """The shortest text that is read back as the same float, a whole number as one."""
+    return repr(int(place)) if place.is_integer() and abs(place) < 1e15 else repr(place)
+
+
 def _looks_wide(frame: pd.DataFrame, form: TableForm) -> bool:
     long_said = form.curve or form.x or form.y
     return not long_said and sum(as_place(name) is not None for name in frame.columns) > 1
 
 
 def _as_long(frame: pd.DataFrame, columns: Columns) -> tuple[pd.DataFrame, Columns]:
-    places = [name for name in frame.columns if as_place(name) is not None]
+    places = places_of(frame, columns)
     curve = columns.curve or ("curve",)
     names = frame[list(columns.curve)] if columns.curve else pd.DataFrame({"curve": range(len(frame))})
     repeated = names.duplicated().to_numpy()

@@ -28,6 +28,14 @@ def impute(
         float, typer.Option(metavar="SHARE", help="Probability that the interval holds, at each point.")
     ] = 0.9,
     draws: Annotated[int, typer.Option(min=0, help="Joint draws to write beside the interval.")] = 0,
+    filled: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Write PARTIAL too, long or wide as it is, with the means filled in.",
+        ),
+    ] = None,
     at: options.At = None,
     noise: options.Noise = False,
     seed: options.Seed = 0,
@@ -45,6 +53,7 @@ def impute(
 
     Values are asked for where y is empty in PARTIAL, or for every curve at the points --at. The table written is long:
     curve, x, mean, lower, upper, draw_0, draw_1, …; with several outputs, the column output names the y of a row.
+    With --filled PARTIAL is written too, its gaps filled by the means and all else as it is.
     """
     with speaking("impute", as_json=as_json, quiet=quiet, with_traceback=traceback) as terminal:
         form = TableForm.of(curve, x, y, None, wide, id)
@@ -53,13 +62,21 @@ def impute(
         check_model(model)
         check_source(partial)
         check_table_target(out, force=force)
+        if filled is not None:
+            if at:
+                raise UsageError(
+                    "--filled fills the gaps of PARTIAL, and --at asks for other points; give one of them."
+                )
+            if filled.absolute() == out.absolute():
+                raise UsageError("--filled and --out name the same file; name two.")
+            check_table_target(filled, force=force, option="--filled")
 
         from febm.checks import count
         from febm.commands.curve_tables import read_curve_table
-        from febm.commands.imputing import at_missing_places, at_points, impute_at
+        from febm.commands.imputing import at_missing_places, at_points, fill_table, impute_at
         from febm.commands.models import load_model
         from febm.commands.points import parse_points
-        from febm.commands.tables import write_table
+        from febm.commands.tables import as_written, read_table, write_table
 
         saved = load_model(model)
         points = parse_points(at, saved.columns.x)
@@ -67,8 +84,13 @@ def impute(
         asked = at_missing_places(table) if points is None else at_points(table, points)
         found = impute_at(saved.process, asked, level=level, draws=draws, noise=noise, seed=seed)
         write_table(found, out)
+        if filled is not None:
+            whole = read_table(partial)
+            whole = as_written(whole, partial, [name for name in table.columns.curve if name in whole])
+            write_table(fill_table(whole, found, table.columns), filled)
         result = {
             "out": out,
+            "filled": filled,
             "curves": len(asked.context),
             "values": len(found),
             "level": level,

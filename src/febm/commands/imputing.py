@@ -10,8 +10,8 @@ import pandas as pd
 from jaxtyping import Bool, Float64
 
 from febm.checks import parse_numbers
-from febm.commands.columns import Columns
-from febm.commands.curve_tables import CurveTable, id_frame
+from febm.commands.columns import Columns, as_place
+from febm.commands.curve_tables import CurveTable, id_frame, places_of
 from febm.curves import Curves
 from febm.io_tables import as_index
 from febm.models import Process
@@ -82,6 +82,26 @@ def impute_at(model: Process, asked: Asked, *, level: float, draws: int, noise: 
     ]
     together = np.concatenate(values, axis=1)[:, point, output].T
     return pd.concat([found, pd.DataFrame(together, columns=_draw_names(draws))], axis=1)
+
+
+def fill_table(frame: pd.DataFrame, found: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+    """The table as it came, with the mean in place of every missing value that was found."""
+    outputs = found["output"] if "output" in found else [columns.y[0]] * len(found)
+    keys = zip(outputs, *(found[name] for name in (*columns.curve, *columns.x)), strict=True)
+    means = dict(zip(keys, found["mean"], strict=True))
+    if columns.wide:
+        ids = [frame[name] for name in columns.curve if name in frame] or [pd.Series(range(len(frame)))]
+        cells = {name: (columns.y[0], [*ids, [as_place(name)] * len(frame)]) for name in places_of(frame, columns)}
+    else:
+        inputs = [parse_numbers(frame[name])[0] for name in columns.x]
+        cells = {name: (name, [*(frame[label] for label in columns.curve), *inputs]) for name in columns.y}
+    return frame.assign(**{name: _filled(frame[name], output, at, means) for name, (output, at) in cells.items()})
+
+
+def _filled(column: pd.Series, output: str, at: list[Any], means: dict[tuple[Any, ...], float]) -> np.ndarray:
+    values, _ = parse_numbers(column)
+    known = zip(values, *at, strict=True)
+    return np.array([means.get((output, *key), value) if np.isnan(value) else value for value, *key in known])
 
 
 def _draw_names(draws: int) -> list[str]:

@@ -40,7 +40,7 @@ X = Annotated[
     typer.Option(
         "--x",
         metavar="NAME",
-        help="Column of x, such as the time; several by commas or by repeating.",
+        help="Column of x, such as the time; several by commas or by repeating. With --wide: a name for the headers.",
         show_default="guessed",
         rich_help_panel=TABLE,
     ),
@@ -50,7 +50,7 @@ Y = Annotated[
     typer.Option(
         "--y",
         metavar="NAME",
-        help="Column of the value, empty where missing; several as --x.",
+        help="Column of the value, empty where missing; several as --x. With --wide: a name for the values.",
         show_default="guessed",
         rich_help_panel=TABLE,
     ),
@@ -138,8 +138,10 @@ class TableForm:
     ) -> TableForm:
         """From the options, refused where they contradict each other."""
         form = cls(tuple(curve or ()), tuple(x or ()), tuple(y or ()), tuple(covariate or ()), wide, id)
-        if wide and (form.curve or form.x or form.y):
-            raise UsageError("--wide has x in its headers; --curve, --x and --y belong to a long table.")
+        if wide and form.curve:
+            raise UsageError("--curve belongs to a long table; in a wide one --id names the column of names of curves.")
+        if wide and (len(words(form.x)) > 1 or len(words(form.y)) > 1):
+            raise UsageError("--wide has one x, in its headers, and one y; --x and --y give each a name.")
         if id is not None and not wide:
             raise UsageError("--id belongs to --wide; in a long table --curve tells curves apart.")
         return form

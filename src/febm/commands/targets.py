@@ -7,26 +7,28 @@ from pathlib import Path
 TABLE_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".json")
 
 
-def check_target(path: Path, *, force: bool) -> Path:
+def check_target(path: Path, *, force: bool, option: str = "--out") -> Path:
     """A file that may be written: in a folder that exists, and not there already, unless `force` says to replace it."""
     if path.is_dir():
-        raise ValueError(f"--out is {str(path)!r}, which is a folder; name a file.")
+        raise ValueError(f"{option} is {str(path)!r}, which is a folder; name a file.")
     if not path.absolute().parent.is_dir():
-        raise ValueError(f"--out is {str(path)!r}, but the folder {str(path.parent)!r} does not exist; make it first.")
+        raise ValueError(
+            f"{option} is {str(path)!r}, but the folder {str(path.parent)!r} does not exist; make it first."
+        )
     if path.exists() and not path.is_file():
         raise ValueError(
-            f"--out is {str(path)!r}, which is no plain file, and a new one would take its place; name one."
+            f"{option} is {str(path)!r}, which is no plain file, and a new one would take its place; name one."
         )
     if path.exists() and not force:
         raise ValueError(f"{str(path)!r} exists already; name another file, or replace it with --force.")
     return path
 
 
-def check_table_target(path: Path, *, force: bool) -> Path:
+def check_table_target(path: Path, *, force: bool, option: str = "--out") -> Path:
     """The same for a table, whose name also says its format."""
     if table_ending(path) is None:
-        raise ValueError(f"--out is {str(path)!r}; its ending says the format: {', '.join(TABLE_ENDINGS)}.")
-    return check_target(path, force=force)
+        raise ValueError(f"{option} is {str(path)!r}; its ending says the format: {', '.join(TABLE_ENDINGS)}.")
+    return check_target(path, force=force, option=option)
 
 
 def check_model_target(path: Path, *, force: bool) -> Path:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from febm.checks import count
+from febm.libraries import how_to_install
 
 if TYPE_CHECKING:
     from febm.curves import Curves
@@ -34,7 +35,7 @@ def run_command(options: Options) -> None:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "anyio"):
             raise
-        raise ImportError("the page needs starlette and uvicorn: pip install 'febm[explore]'") from error
+        raise ImportError(f"the page needs starlette and uvicorn: {how_to_install('explore')}") from error
     from febm.exploring.shelf import stock
 
     shelf = stock(options.models)
