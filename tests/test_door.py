@@ -94,7 +94,7 @@ def test_arrays_are_read_without_any_optional_library(monkeypatch):
 )
 def test_a_missing_library_is_told_how_to_be_installed(attempt, library, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=f"Curves.*{extra}$"):
+    with pytest.raises(ImportError, match=f"Curves.*{extra} "):
         attempt()
 
 
