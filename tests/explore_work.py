@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from browser import Visit
-from contract import pairs, surfaces, waves
+from contract import TINY_MODELS, pairs, surfaces, waves
 
 import febm
 from febm.inference import Effort
@@ -38,6 +38,8 @@ def save_models(folder: Path, *names: str) -> dict[str, Path]:
         "surface": lambda: febm.FPCA(**ROUGH, rank=2).fit(surfaces(12)),
         "image": lambda: febm.FPCA(**ROUGH, rank=2).fit(febm.Curves.from_images(tilted_images())),
         "solid": lambda: febm.FPCA(**ROUGH, rank=2).fit(solids()),
+        "features": lambda: TINY_MODELS["EBP"]().fit(waves(20)),
+        "neural": lambda: TINY_MODELS["NeuralProcess"]().fit(waves(20)),
         "positive": lambda: febm.FPCA(**ROUGH, scaling="log").fit(positive()),
         "curve": lambda: febm.FPCA(**ROUGH, scaling="curve").fit(waves()),
     }

@@ -7,20 +7,22 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+import warnings
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from contract import pairs, surfaces, waves
 from explore_work import Client, save_models
 
 import febm
-from febm.exploring import latent_curve, with_noise
-from febm.exploring.asking import MOST_POINTS
+from febm.exploring import latent_curve, with_noise, with_room
 from febm.exploring.backdrop import SHOWN_CURVES, SHOWN_MAPS
 from febm.exploring.command import Options, run_command
 from febm.exploring.lines import python_lines
-from febm.exploring.numerics import DRAWS, Placed, Question, ask, quick_effort
+from febm.exploring.numerics import DRAWS, MOST_POINTS, Placed, Question, ask, quick_effort
 from febm.exploring.shelf import stock
 from febm.exploring.warming import warm_up
 from febm.exploring.worker import Worker
@@ -49,6 +51,11 @@ def shelf(paths):
 @pytest.fixture(scope="module")
 def tilted(folder):
     return stock([save_models(folder, "tilted")["tilted"]])[0]
+
+
+@pytest.fixture(scope="module")
+def features(folder):
+    return stock([save_models(folder, "features")["features"]])[0]
 
 
 @pytest.fixture(scope="module")
@@ -298,8 +305,8 @@ def test_exploring_changes_nothing_of_the_model(tilted):
 
 
 def test_quick_effort_never_exceeds_what_the_model_was_told(tilted):
-    small = dataclasses.replace(tilted.model.effort, draws=16, proposals=64)
-    assert quick_effort(tilted.model).draws == 256
+    small = dataclasses.replace(tilted.model.effort, draws=16, proposals=64, particles=32)
+    assert (quick_effort(tilted.model).draws, quick_effort(tilted.model).particles) == (256, 128)
     assert quick_effort(febm.FEBM(effort=small)) is None
     assert quick_effort(febm.FPCA()) is None
 
@@ -438,25 +445,45 @@ def test_socket_is_of_the_loopback_interface_and_a_taken_port_is_refused():
 # The worker.
 
 
-def test_worker_takes_requests_before_the_next_step_of_the_warm_up():
-    order, first = [], threading.Event()
+def test_requests_do_not_wait_for_a_step_of_the_warm_up():
+    begun, go_on, order = threading.Event(), threading.Event(), []
+
+    def steps():
+        begun.set()
+        go_on.wait(5)
+        order.append("step")
+        yield
+
+    worker = Worker(steps())
+    worker.start()
+    assert begun.wait(5)
+    for name in ("a", "b"):
+        worker.submit(lambda name=name: order.append(name)).result(5)
+    go_on.set()
+    assert worker.wait_until_warm(5)
+    worker.stop()
+    assert order == ["a", "b", "step"]
+
+
+def test_warm_up_takes_no_step_while_a_request_is_computed():
+    started, go_on, order = threading.Event(), threading.Event(), []
 
     def steps():
         for i in range(3):
             order.append(f"step {i}")
-            if i == 0:
-                first.wait(5)
             yield
+            if i == 0:
+                started.wait(5)
 
     worker = Worker(steps())
+    request = worker.submit(lambda: (started.set(), go_on.wait(5), order.append("answer")))
     worker.start()
-    futures = [worker.submit(lambda name=name: order.append(name)) for name in ("a", "b")]
-    first.set()
-    for future in futures:
-        future.result(5)
+    time.sleep(0.1)
+    go_on.set()
+    request.result(5)
     assert worker.wait_until_warm(5)
     worker.stop()
-    assert order == ["step 0", "a", "b", "step 1", "step 2"]
+    assert order == ["answer", "step 0", "step 1", "step 2"]
 
 
 def test_cancelled_jobs_are_never_computed():
@@ -484,6 +511,82 @@ def test_worker_survives_a_warm_up_that_fails():
     assert worker.wait_until_warm(5)
     assert worker.submit(lambda: 1).result(5) == 1
     worker.stop()
+
+
+def test_warnings_of_the_warm_up_are_no_notes_of_an_answer(shelf, monkeypatch):
+    def warned(explored):
+        def warn():
+            warnings.warn("of the warm-up", stacklevel=1)
+
+        thread = threading.Thread(target=warn)
+        thread.start()
+        thread.join()
+        warnings.warn("of the answer", stacklevel=1)
+        return {}
+
+    monkeypatch.setattr("febm.exploring.shelf.Explored.details", warned)
+    with serving_in_background(build_app(Site((shelf["linear"],), warm=False))) as address:
+        found = Client(address).post("/api/details", json={"model": "linear"}).json()
+    assert found["notes"] == ["of the answer"]
+
+
+# Room for more points.
+
+
+def test_context_has_room_where_conditioning_is_compiled_for_a_number_of_points(shelf, features):
+    context = febm.Curves.from_arrays([[0.5, 1.5]], [[1.0, -0.5]])
+    roomy = with_room(features.model, context)
+    assert len(roomy.x) == 40
+    assert len(np.unique(roomy.x)) == 40
+    assert np.count_nonzero(~np.isnan(roomy.y)) == 2
+    assert with_room(shelf["linear"].model, context) is context
+    assert with_room(shelf["gaussian"].model, context) is context
+
+
+@pytest.mark.parametrize("points", [1, 39, 40, 41, 100])
+def test_room_is_one_of_two_sizes(features, points):
+    context = febm.Curves.from_grid(np.linspace(0, 2, points), np.zeros((1, points)))
+    assert len(with_room(features.model, context).x) == (40 if points <= 40 else 104)
+
+
+def test_room_changes_nothing_of_a_posterior(features):
+    context = febm.Curves.from_arrays([[0.0, 0.5, 1.5]], [[0.2, 1.0, -0.5]])  # the first is where room would be
+    at = np.linspace(0, 2, 9)
+    plain, roomy = (features.model.condition(each) for each in (context, with_room(features.model, context)))
+    np.testing.assert_allclose(roomy.mean(at), plain.mean(at), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(roomy.log_evidence, plain.log_evidence, rtol=1e-9)
+
+
+def test_python_lines_have_room_where_the_page_has(features, shelf):
+    question = Question((Placed(0.5, 1.0), Placed(1.0, 0.5)))
+    assert_reproduced(features, question)
+    assert "with_room" in python_lines(features.path, features.model, question)
+    assert "with_room" not in python_lines(features.path, features.model, Question())
+    assert "with_room" not in python_lines(shelf["linear"].path, shelf["linear"].model, question)
+
+
+def compiled_for(explored, sizes, caplog):
+    """What is compiled to answer for so many points."""
+    caplog.clear()
+    with jax.log_compiles():
+        for size in sizes:
+            ask(explored.model, Question(tuple(Placed(float(x), 0.1) for x in np.linspace(0.1, 1.9, size))))
+    return [record.getMessage() for record in caplog.records if "Finished XLA compilation" in record.getMessage()]
+
+
+def test_more_points_need_no_further_compilation(features, caplog):
+    compiled_for(features, [1], caplog)
+    assert compiled_for(features, [2, 9, 17, 25, 40], caplog) == []
+    assert compiled_for(features, [41], caplog)
+    assert compiled_for(features, [49, 100], caplog) == []
+
+
+@pytest.mark.slow
+def test_more_points_of_a_neural_process_need_no_further_compilation(folder, caplog):
+    neural = stock([save_models(folder, "neural")["neural"]])[0]
+    assert compiled_for(neural, [1], caplog)
+    assert compiled_for(neural, [2, 9, 17, 25, 40], caplog) == []
+    assert_reproduced(neural, Question((Placed(0.5, 1.0), Placed(1.0, 0.5))))
 
 
 def test_warm_up_asks_every_model_that_is_shown(shelf):

@@ -6,5 +6,6 @@ the page gives away call too.
 
 from febm.exploring.latents import latent_curve
 from febm.exploring.noise import with_noise
+from febm.exploring.room import with_room
 
-__all__ = ["latent_curve", "with_noise"]
+__all__ = ["latent_curve", "with_noise", "with_room"]

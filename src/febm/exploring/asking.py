@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 from febm.checks import count
 from febm.exploring.latents import FARTHEST
 from febm.exploring.noise import LARGEST, SMALLEST
-from febm.exploring.numerics import DRAWS, Placed, Question, domain, resolutions
+from febm.exploring.numerics import DRAWS, MOST_POINTS, Placed, Question, domain, resolutions
 from febm.exploring.shelf import Explored
 
-MOST_POINTS = 100
 # Points may be placed a little beyond the training curves: models warn of more.
 BEYOND = 0.05
 LARGEST_SEED = 2**31 - 1

@@ -15,6 +15,7 @@ from febm.exploring.numerics import (
     quick_effort,
     resolutions,
 )
+from febm.exploring.room import needs_room
 from febm.inference import Effort
 from febm.models.base import Process
 
@@ -35,6 +36,8 @@ def python_lines(
         imports.append("from febm.inference import Effort")
         model_lines.append("# The page does less work than the model was told to; leave this out to have it all.")
         model_lines.append(f"model.set_params(effort={_written(effort)})")
+    if question.points and needs_room(model):
+        imports.append("from febm.exploring import with_room")
     shown = min(shown, draws_of(model))
     shown_lines = _posterior(model, question, shown) if question.points else _prior(question, shown)
     if moved:
@@ -66,11 +69,21 @@ def _posterior(model: Process, question: Question, shown: int) -> list[str]:
     seed, output, draws = question.seed, question.output, draws_of(model)
     return [
         *_context(question.points, outputs_of(model)),
+        *_room(model),
         f"posterior = model.condition(context, random_state={seed})",
         f"mean = posterior.mean(at)[0, :, {output}]",
         f"lower, upper = (end[0, :, {output}] for end in posterior.interval(at, {question.level!r}{noise}))",
         f"draws = posterior.sample({draws}, at{noise}, random_state={seed})",
         f"draws = draws.y[:, {output}].reshape({draws}, -1)[:{shown}]",
+    ]
+
+
+def _room(model: Process) -> list[str]:
+    if not needs_room(model):
+        return []
+    return [
+        "# The page has room for more points; leave this out to have other draws of the same posterior.",
+        "context = with_room(model, context)",
     ]
 
 

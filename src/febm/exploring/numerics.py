@@ -12,10 +12,14 @@ from jaxtyping import Float
 
 from febm.curves import Curves
 from febm.exploring.noise import with_noise
+from febm.exploring.room import with_room
 from febm.images import grid2d
 from febm.inference import Effort
 from febm.models.base import Process
+from febm.models.functions import LatentFunctionPosterior
 
+# Points that may be placed.
+MOST_POINTS = 100
 # Draws in an answer. The page shows the first so many of them: a slider then needs no answer of its own, and the
 # samplers of every model, which are compiled for a number of draws, are compiled once. Of maps one is enough to see.
 DRAWS, MAP_DRAWS = 50, 1
@@ -27,8 +31,9 @@ RESOLUTIONS, RESOLUTION = (26, 51, 101, 201, 401), 201
 SIDES, SIDE = (14, 20, 28, 40, 56), 28
 # Of the draws of the prior, so many are in sight at first.
 SIGHT = (0.005, 0.995)
-# What a click may cost: half the draws of `Effort()` and half its proposals, a tenth of a second on two cores.
-QUICK = Effort(draws=256, proposals=1024)
+# What a click may cost: half the draws, proposals and particles of `Effort()`, one to two tenths of a second on two
+# cores.
+QUICK = Effort(draws=256, proposals=1024, particles=128)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,20 +122,38 @@ def quick_effort(model: Any) -> Effort | None:
     effort = getattr(model, "effort", None)
     if not isinstance(effort, Effort):
         return None
-    quick = dataclasses.replace(
-        effort, draws=min(effort.draws, QUICK.draws), proposals=min(effort.proposals, QUICK.proposals)
-    )
+    halved = {name: min(getattr(effort, name), getattr(QUICK, name)) for name in ("draws", "proposals", "particles")}
+    quick = dataclasses.replace(effort, **halved)
     return None if quick == effort else quick
 
 
 def _posterior(model: Process, question: Question) -> Answer:
     at, output = grid(model, question.resolution), question.output
-    context = context_of(question.points, outputs_of(model))
+    context = with_room(model, context_of(question.points, outputs_of(model)))
     posterior = prepared(model, question).condition(context, random_state=question.seed)
+    if isinstance(posterior, LatentFunctionPosterior):
+        posterior._space = EvaluatedOnce(posterior._space)
     lower, upper = posterior.interval(at, question.level, noise=question.noise)
     draws = posterior.sample(draws_of(model), at, noise=question.noise, random_state=question.seed)
     mean = np.asarray(posterior.mean(at))
     return Answer(at, mean[0, :, output], lower[0, :, output], upper[0, :, output], _rows(draws, len(at), output))
+
+
+class EvaluatedOnce:
+    """A space of functions that is evaluated once at points which mean, band and draws are all asked for."""
+
+    def __init__(self, space: Any) -> None:
+        self._space = space
+        self._last: tuple[np.ndarray, Any] | None = None
+
+    def at(self, points: Float[np.ndarray, "points inputs"]) -> Any:
+        """The space at some points."""
+        if self._last is None or not np.array_equal(self._last[0], points):
+            self._last = points, self._space.at(points)
+        return self._last[1]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._space, name)
 
 
 def _prior(model: Process, question: Question) -> Answer:

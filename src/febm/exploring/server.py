@@ -1,4 +1,4 @@
-"""The page and its answers, on this machine only: static files, JSON, and one worker that computes."""
+"""The page and its answers, on this machine only: static files, JSON, and a worker that computes."""
 
 from __future__ import annotations
 
@@ -185,11 +185,18 @@ def _lines(asked: Asked) -> dict[str, Any]:
 
 
 def _with_notes(answer: Callable[[Asked], dict[str, Any]], asked: Asked) -> dict[str, Any]:
-    """The answer with what the model warned of."""
-    with warnings.catch_warnings(record=True) as caught:
+    """The answer with what the model warned of in this thread; the warm-up may warn at the same time."""
+    notes: list[str] = []
+    here = threading.get_ident()
+
+    def keep(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if category is UserWarning and threading.get_ident() == here:
+            notes.append(str(message))
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = keep
         found = answer(asked)
-    notes = [str(each.message) for each in caught if each.category is UserWarning]
     return {**found, "notes": list(dict.fromkeys(notes))}
 
 

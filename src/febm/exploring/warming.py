@@ -4,31 +4,42 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from febm.exploring.numerics import Placed, Question, ask, domain, resolutions
+from febm.exploring.numerics import MOST_POINTS, Placed, Question, ask, domain, resolutions
 from febm.exploring.shelf import Explored
 from febm.models.gp import GaussianProcess
 
-# Contexts are padded to multiples of eight points, so one of each size is enough, but a Gaussian process compiles for
-# every number of points.
-BUCKETS, EVERY = (1, 9), tuple(range(1, 13))
+# Contexts are padded to multiples of eight points or more, so one of each size is enough. A Gaussian process compiles a
+# little for every number of points, and more beyond powers of two, which come first.
+BUCKETS, POWERS = tuple(range(1, MOST_POINTS + 1, 8)), (1, 2, 3, 5, 9, 17, 33, 65)
+EVERY = (*POWERS, *sorted({*range(1, 41)} - {*POWERS}))
+# Numbers of points that other resolutions are asked for.
+FEW = 12
 
 
 def warm_up(shelf: Sequence[Explored]) -> Iterator[None]:
-    """Ask every model that is shown for all that a first minute of clicks asks for, a question a step."""
+    """Ask every model that is shown for all that clicks will ask for, a question a step."""
     shown = [explored for explored in shelf if explored.is_shown]
     for explored in shown:
         explored.details()
         yield
-        for size in (0, *BUCKETS):
+        for size in (0, 1):
             ask(explored.model, _question(explored, size))
             yield
     for explored in shown:
-        sizes = EVERY if isinstance(explored.model, GaussianProcess) else BUCKETS[:1]
+        for size in _sizes(explored):
+            ask(explored.model, _question(explored, size))
+            yield
+    for explored in shown:
+        few = [size for size in _sizes(explored) if size <= FEW]
         offered, usual = resolutions(explored.model)
         for resolution in sorted(offered, key=lambda points: abs(points - usual)):
-            for size in (0, *sizes):
+            for size in (0, *few):
                 ask(explored.model, _question(explored, size, resolution))
                 yield
+
+
+def _sizes(explored: Explored) -> tuple[int, ...]:
+    return EVERY if isinstance(explored.model, GaussianProcess) else BUCKETS
 
 
 def _question(explored: Explored, size: int, resolution: int | None = None) -> Question:

@@ -1,7 +1,8 @@
-"""One thread that computes: requests one after the other, and, while nobody asks, the next step of a warm-up."""
+"""One thread that computes what is asked, one request after the other, and one that warms up while nobody asks."""
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -9,29 +10,40 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 LONGEST_WAIT = 20.0  # seconds for what is being compiled when the end comes
+PAUSE = 0.25  # seconds without a question before the next step: a drag asks more often
 
 
 class Worker:
-    """A thread for numerical work; what is cancelled before its turn is never computed.
+    """Threads for numerical work; what is cancelled before its turn is never computed.
 
-    JAX compiles code for shapes that it has not seen, which takes seconds: `warm_up` lets it see them in steps, each
-    taken only when no request waits. A step that fails ends the warm-up; the request that needs it will say why.
+    JAX compiles code for shapes that it has not seen, which takes seconds: `warm_up` lets it see them in steps. They
+    are taken beside the requests, so that none waits for a step, unless it needs the very code that is being compiled.
+    A step that fails ends the warm-up; the request that needs it will say why.
     """
 
     def __init__(self, warm_up: Iterator[None]) -> None:
-        self._warm_up: Iterator[None] | None = warm_up
+        self._warm_up = warm_up
         self._jobs: queue.Queue[tuple[Future[Any], Callable[[], Any]] | None] = queue.Queue()
+        self._asked = 0  # requests that are not answered yet
+        self._answered = -PAUSE  # when the last one was
+        self._changed = threading.Condition()
         self._stopped = threading.Event()
         self._warm = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="febm-explore", daemon=True)
+        self._threads = [
+            threading.Thread(target=target, name=f"febm-explore-{name}", daemon=True)
+            for name, target in (("answers", self._answer), ("warm-up", self._take_steps))
+        ]
 
     def start(self) -> None:
-        """Begin with the warm-up."""
-        self._thread.start()
+        """Begin with the warm-up, and to answer."""
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, job: Callable[[], T]) -> Future[T]:
         """Compute `job` when its turn comes."""
         future: Future[T] = Future()
+        with self._changed:
+            self._asked += 1
         self._jobs.put((future, job))
         return future
 
@@ -40,29 +52,39 @@ class Worker:
         return self._warm.wait(timeout)
 
     def stop(self) -> None:
-        """End after the step that is being computed."""
+        """End after what is being computed."""
         self._stopped.set()
         self._jobs.put(None)
-        if self._thread.is_alive():
-            self._thread.join(LONGEST_WAIT)
+        with self._changed:
+            self._changed.notify_all()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(LONGEST_WAIT)
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                job = self._jobs.get(block=self._warm_up is None)
-            except queue.Empty:
-                self._take_step()
-                continue
-            if job is not None:
-                _compute(*job)
+    def _answer(self) -> None:
+        while (job := self._jobs.get()) is not None and not self._stopped.is_set():
+            _compute(*job)
+            with self._changed:
+                self._asked -= 1
+                self._answered = time.monotonic()
+                self._changed.notify_all()
 
-    def _take_step(self) -> None:
-        assert self._warm_up is not None
+    def _take_steps(self) -> None:
         try:
-            next(self._warm_up)
+            while not self._stopped.is_set():
+                self._wait_until_idle()
+                next(self._warm_up)
         except Exception:  # StopIteration among them: the warm-up is over, one way or the other
-            self._warm_up = None
             self._warm.set()
+
+    def _wait_until_idle(self) -> None:
+        with self._changed:
+            while not self._stopped.is_set():
+                self._changed.wait_for(lambda: self._asked == 0 or self._stopped.is_set())
+                left = self._answered + PAUSE - time.monotonic()
+                if left <= 0:
+                    return
+                self._changed.wait(left)
 
 
 def _compute(future: Future[Any], job: Callable[[], Any]) -> None:
