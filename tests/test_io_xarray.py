@@ -8,6 +8,7 @@ from hypothesis import given
 from strategies import gridded, in_order, quick, ragged
 
 from febm.curves import Curves
+from febm.door import as_curves
 
 X = np.array([0.0, 0.5, 2.0])
 Y = np.array([[1.0, 2.0, 3.0], [4.0, np.nan, 6.0]])
@@ -55,6 +56,49 @@ def test_dimensions_are_found_by_their_names_in_any_order():
     turned = ARRAY.transpose("time", "day")
     assert Curves.from_xarray(turned, curve="day") == EXPECTED
     assert Curves.from_xarray(turned.rename(day="curve")) == EXPECTED
+
+
+def without_names(array):
+    return array.drop_vars(["day", "wet"])
+
+
+@pytest.mark.parametrize("places", [X, X[::-1], np.array([0, 6, 12])], ids=["rising", "falling", "whole"])
+@pytest.mark.parametrize(
+    "wrap", [lambda array: array, lambda array: array.to_dataset(name="load")], ids=["array", "dataset"]
+)
+def test_a_first_dimension_that_alone_is_labelled_by_numbers_is_that_of_places(wrap, places):
+    turned = without_names(ARRAY.assign_coords(time=places)).transpose("time", "day")
+    assert Curves.from_xarray(wrap(turned)) == Curves.from_grid(places, Y)
+    assert as_curves(wrap(turned)) == Curves.from_grid(places, Y)
+
+
+def test_outputs_do_not_hide_which_dimension_is_labelled():
+    both = xr.concat([without_names(ARRAY), -without_names(ARRAY)], dim="output").transpose("time", "day", "output")
+    np.testing.assert_array_equal(Curves.from_xarray(both).y, np.column_stack([EXPECTED.y, -EXPECTED.y]))
+    renamed = both.rename(output="channel")
+    assert Curves.from_xarray(renamed, output="channel") == Curves.from_xarray(both)
+
+
+@pytest.mark.parametrize(
+    "names", [["mon", "tue"], pd.date_range("2024-01-01", periods=2), [7, 7]], ids=["words", "dates", "repeated"]
+)
+def test_a_first_dimension_that_is_labelled_by_names_is_that_of_curves(names):
+    named = ARRAY.drop_vars(["time", "wet"]).assign_coords(day=names)
+    assert len(Curves.from_xarray(named)) == 2
+
+
+def test_the_dimension_of_curves_can_be_named_where_numbers_are_names():
+    numbered = ARRAY.drop_vars(["time", "wet"]).assign_coords(day=[101, 102])
+    assert len(Curves.from_xarray(numbered)) == 3
+    curves = Curves.from_xarray(numbered, curve="day")
+    assert curves.ids.tolist() == [101, 102]
+    assert Curves.from_xarray(numbered, x="time") == curves
+
+
+def test_the_dimension_of_curves_is_none_of_those_that_x_names():
+    turned = ARRAY.transpose("time", "day")
+    assert Curves.from_xarray(turned, x="time") == EXPECTED
+    assert Curves.from_xarray(turned.to_dataset(name="load"), x="time") == EXPECTED
 
 
 def test_two_inputs_come_in_the_order_that_is_asked_for():

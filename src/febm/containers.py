@@ -158,7 +158,8 @@ class FromContainers:
             Dataset has such an array for each output, or is a contiguous ragged array of the climate and forecast
             conventions (a variable with the attribute `sample_dimension` counts the points of each curve).
         curve : dimension, optional
-            That of curves; "curve", or the first, when left out. Its index gives the ids.
+            That of curves, whose index gives the ids. When left out, "curve", or the first that is not among `x`; of
+            two dimensions of which only the first has labels, and these are numbers that rise or fall, the second.
         x : dimension or coordinate, or a list of them, optional
             What says where values were observed: all other dimensions in their order, when left out, at 0, 1, 2, …
             where they have no labels. A coordinate may have the dimension of curves too: then each has its own points.

@@ -40,7 +40,7 @@ def read_xarray(obj: Any, *, curve: Any, x: Any, y: Any, output: Any) -> FlatCur
     sizes = [name for name, variable in obj.variables.items() if "sample_dimension" in variable.attrs]
     if sizes:
         return _read_ragged(obj, sizes[0], names, y)
-    along = _curve_dimension(_outputs(obj, y, lambda variable: variable.ndim > 1)[0], curve)
+    along = _curve_dimension(_outputs(obj, y, lambda variable: variable.ndim > 1)[0], curve, names, output)
     labelled = obj.set_coords(_along(obj, along))
     return _read_arrays(_outputs(labelled, y, lambda variable: variable.ndim > 1), along, names, output)
 
@@ -78,8 +78,7 @@ def has_places(obj: Any) -> bool:
 def _read_arrays(variables: Sequence[Any], curve: Any, x: list[Hashable] | None, output: Any) -> FlatCurves:
     """Flat storage from arrays of the same dimensions, one for each output or with a dimension of outputs."""
     first = variables[0]
-    along = _curve_dimension(first, curve)
-    across = output if output is not None else "output" if "output" in first.dims else None
+    along, across = _curve_dimension(first, curve, x, output), _output_dimension(first, output)
     if across is not None and (across not in first.dims or len(variables) > 1):
         raise ValueError(f"{FROM}: output names {across!r}, which is no dimension of a single array; got {first.dims}.")
     inner = [dimension for dimension in first.dims if dimension not in (along, across)]
@@ -152,12 +151,35 @@ def _outputs(dataset: xarray.Dataset, y: Any, is_one: Any) -> list[Any]:
     return variables
 
 
-def _curve_dimension(variable: xarray.DataArray, curve: Any) -> Hashable:
+def _curve_dimension(
+    variable: xarray.DataArray, curve: Any, x: list[Hashable] | None = None, output: Any = None
+) -> Hashable:
+    """The dimension that is named, or called "curve"; else the first, unless it says where values were observed."""
     if curve is not None and curve not in variable.dims:
         raise ValueError(f"{FROM}: curve names {curve!r}, which is no dimension; those are {variable.dims}.")
     if not variable.dims:
         raise ValueError(f"{FROM}: the array is a single number; curves need a dimension of curves and one of places.")
-    return curve if curve is not None else "curve" if "curve" in variable.dims else variable.dims[0]
+    if curve is not None or "curve" in variable.dims:
+        return "curve" if curve is None else curve
+    free = [dimension for dimension in variable.dims if dimension != _output_dimension(variable, output)]
+    if x is not None:
+        return next((dimension for dimension in free if dimension not in x), variable.dims[0])
+    # Curves need no labels but places do: of two dimensions, the only one with numbers is that of places.
+    if len(free) == 2 and free[1] not in variable.coords and _are_places(variable, free[0]):
+        return free[1]
+    return variable.dims[0]
+
+
+def _are_places(variable: xarray.DataArray, dimension: Hashable) -> bool:
+    """Whether labels are numbers that rise or fall all along, as places do, and names of curves need not."""
+    if dimension not in variable.coords or variable.coords[dimension].dtype.kind not in "iuf":
+        return False
+    steps = np.diff(variable.coords[dimension].values.astype(float))
+    return bool((steps > 0).all() or (steps < 0).all())
+
+
+def _output_dimension(variable: xarray.DataArray, output: Any) -> Hashable | None:
+    return output if output is not None else "output" if "output" in variable.dims else None
 
 
 def _coordinate(owner: xarray.DataArray | xarray.Dataset, name: Hashable) -> Any:
