@@ -1,13 +1,14 @@
 """Bring the tables of the benchmark's page up to date.
 
-    python docs/benchmarks/make_page.py [RUN …]
+    python docs/benchmarks/make_page.py [--keep-times] [RUN …]
 
 The rows of the folders RUN of `febm benchmark` replace those of the same model, data set, recipe, seed and table in
-results.csv; then every table of README.md that has its name in a comment in front of it is made anew from there.
+results.csv; then every table of README.md that has its name in a comment in front of it is made anew from there. With
+--keep-times seconds are not replaced, for runs that had to share the machine with others.
 """
 
+import argparse
 import re
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -21,14 +22,20 @@ from febm.benchmark.tables import sheets
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results.csv", HERE / "README.md"
+TIMES = ("seconds", "condition_seconds")
 SCORED = ["dataset", "model", "recipe", "seed", "table"]
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n\n)(?:\|.*\n)*")
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
+    parser.add_argument("--keep-times", action="store_true")
+    options = parser.parse_args()
     results = read(RESULTS)
-    for folder in sys.argv[1:]:
-        results = updated(results, read(Path(folder) / "results.csv"))
+    for folder in options.runs:
+        results = updated(results, read(folder / "results.csv"), keep_times=options.keep_times)
+    results = results.sort_values([*SCORED, "split", "p", "metric", "n"], kind="stable")
     results.to_csv(RESULTS, index=False, float_format="%.5g")
     PAGE.write_text(with_tables(PAGE.read_text("utf-8"), read(RESULTS)), "utf-8")
 
@@ -37,11 +44,14 @@ def read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype={"split": str, "p": str}, keep_default_na=False)
 
 
-def updated(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+def updated(old: pd.DataFrame, new: pd.DataFrame, *, keep_times: bool = False) -> pd.DataFrame:
     """The new rows, and the old ones of whatever the new ones are not about."""
+    if keep_times:
+        new = new[~new["metric"].isin(TIMES)]
+        times = old["metric"].isin(TIMES)
+        return pd.concat([old[times], updated(old[~times], new)], ignore_index=True)
     replaced = pd.MultiIndex.from_frame(old[SCORED]).isin(pd.MultiIndex.from_frame(new[SCORED]))
-    rows = pd.concat([old[~replaced], new])
-    return rows.sort_values([*SCORED, "split", "p", "metric", "n"], kind="stable", ignore_index=True)
+    return pd.concat([old[~replaced], new], ignore_index=True)
 
 
 def with_tables(page: str, results: pd.DataFrame) -> str:
