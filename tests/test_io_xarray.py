@@ -232,3 +232,12 @@ def test_bad_arrays_are_told_what_is_wrong(case):
 def test_what_is_no_labelled_array_is_refused(value):
     with pytest.raises(TypeError, match="obj must be a DataArray or Dataset of xarray; got"):
         Curves.from_xarray(value)
+
+
+@pytest.mark.parametrize("kind", ["grid", "ragged"])
+def test_ids_that_have_a_name_are_labels_of_the_curves_and_come_back(kind):
+    ids = pd.Index(["S1", "S2"], name="site")
+    dataset = Curves.from_grid([0.0, 1.0, 3.0], np.arange(6.0).reshape(2, 3), ids=ids).to_xarray(kind=kind)
+    assert set(dataset.dims) == {"curve", "x" if kind == "grid" else "point"}
+    assert dataset.sel(curve="S2").y.max() == 5.0 if kind == "grid" else dataset.row_size.sel(curve="S2") == 3
+    pd.testing.assert_index_equal(Curves.from_xarray(dataset).ids, ids)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from febm.checks import as_numbers, listed
 from febm.io_arrays import flat_grid, product, share_a_grid, write_axes
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 FROM, TO = "Curves.from_xarray", "Curves.to_xarray"
 KINDS = ("grid", "ragged")
+# The attribute that says what the ids are called.
+CALLED = "long_name"
 
 
 def read_xarray(obj: Any, *, curve: Any, x: Any, y: Any, output: Any) -> FlatCurves:
@@ -64,7 +67,7 @@ def write_xarray(curves: Curves, *, kind: str | None = None) -> xarray.Dataset:
     ids = curves.ids
     if len(keys) > 1:
         ids = xarray.Coordinates.from_pandas_multiindex(ids.set_names(keys), "curve")
-    dataset = xarray.Dataset(variables, ids if len(keys) > 1 else {"curve": ids})
+    dataset = xarray.Dataset(variables, ids if len(keys) > 1 else {"curve": ("curve", *_named(ids))})
     return dataset.assign_coords(places | covariates)
 
 
@@ -73,6 +76,31 @@ def has_places(obj: Any) -> bool:
     if comes_from(obj, "xarray", "Dataset") or obj.ndim != 2:
         return True
     return obj.dims[0] != _curve_dimension(obj, None) or obj.dims[1] in obj.coords
+
+
+class LabelledRows(NamedTuple):
+    """A labelled array of one output as rows of curves, and the way back."""
+
+    points: Float[np.ndarray, "points inputs"]
+    values: Float[np.ndarray, "curves points"]
+    ordered: xarray.DataArray  # the curves along its first dimension
+    dimensions: tuple[Hashable, ...]
+
+    def with_values(self, values: Float[np.ndarray, "curves points"]) -> xarray.DataArray:
+        """The array with other values, its dimensions as they were."""
+        return self.ordered.copy(data=values.reshape(self.ordered.shape)).transpose(*self.dimensions)
+
+
+def labelled_rows(obj: Any) -> LabelledRows | None:
+    """The rows of a DataArray whose curves have their points in common and one output; None of anything else."""
+    if not comes_from(obj, "xarray", "DataArray") or obj.ndim < 2 or _output_dimension(obj, None) is not None:
+        return None
+    along = _curve_dimension(obj, None)
+    inner = [dimension for dimension in obj.dims if dimension != along]
+    ordered = obj.transpose(along, *inner)
+    points = product([_axis(obj, dimension) for dimension in inner])
+    values = as_numbers(ordered.values, f"{FROM}: obj", copy=True)
+    return LabelledRows(points, values.reshape(len(values), -1), ordered, obj.dims)
 
 
 def _read_arrays(variables: Sequence[Any], curve: Any, x: list[Hashable] | None, output: Any) -> FlatCurves:
@@ -215,6 +243,8 @@ def _labels(
 ) -> tuple[pd.Index | None, pd.DataFrame | None]:
     """The ids, which are the index of the dimension of curves, and the covariates, which are all else along it."""
     ids = labelled.indexes.get(along)
+    if ids is not None and ids.nlevels == 1:
+        ids = ids.rename(labelled.coords[along].attrs.get(CALLED, ids.name))
     not_covariates = {along, *taken} | (set() if ids is None else set(ids.names))
     columns = {
         name: pd.Series(coordinate.data)
@@ -222,6 +252,11 @@ def _labels(
         if coordinate.dims == (along,) and name not in not_covariates
     }
     return ids, pd.DataFrame(columns) if columns else None
+
+
+def _named(ids: pd.Index) -> tuple[pd.Index, dict[str, Any]]:
+    """Ids as labels of the dimension of curves, and what they are called: the name of labels is that of a dimension."""
+    return ids.rename("curve"), {} if ids.name in (None, "curve") else {CALLED: str(ids.name)}
 
 
 def _covariates(curves: Curves) -> dict[Hashable, Any]:

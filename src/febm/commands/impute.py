@@ -100,4 +100,5 @@ def impute(
             "columns": list(found.columns)[: len(found.columns) - draws],
         }
         values, curves = count(len(found), "value"), count(len(asked.context), "curve")
-        terminal.show(result, f"{out}: {values} of {curves}, with {level:.0%} intervals")
+        also = "" if filled is None else f"\n{filled}: {partial.name} with the means filled in"
+        terminal.show(result, f"{out}: {values} of {curves}, with {level:.0%} intervals{also}")

@@ -47,7 +47,10 @@ def _axis(text: str) -> Float64[np.ndarray, " points"]:
     except ValueError:
         size, numbers = 0, np.array([])
     if size < 1 or not np.isfinite(numbers).all():
-        raise UsageError(f"--at has {text!r}; give start:stop:count, numbers with commas, or a table of points.")
+        raise UsageError(
+            f"--at has {text!r}; give start:stop:count, where the third is how many points (0:24:241), numbers with "
+            "commas, or a table of points."
+        )
     return np.linspace(numbers[0], numbers[1], min(size, MOST_POINTS + 1)) if len(parts) == 3 else numbers
 
 
