@@ -94,6 +94,7 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
             for one, checkpoint in zip(choices, _checkpoints(plan, len(choices)), strict=True)
         ]
         choice, trial = max(zip(choices, tries, strict=True), key=lambda pair: pair[1].evidence)
+        progress.message(_chosen(choice, len(tries)))
     leading = _fit_leading(plan, choice, projection)
     generator: Generator = LinearGenerator(projection.rank, basis.rank)
     if leading.roughness is not None:
@@ -139,6 +140,12 @@ def _fit_leading(plan: Plan, choice: BaseChoice, projection: Projection) -> Mixt
     if not plan.has_mixture:
         return Mixture.standard_normal(choice.leading)
     return fit_base(projection, choice, starts=1 if plan.components else STARTS)
+
+
+def _chosen(choice: BaseChoice, tries: int) -> str:
+    kind = "a normal" if choice.components == 1 else f"a mixture of {choice.components}"
+    more = "" if tries == 1 else f", the best of {tries} that were tilted"
+    return f"The base measure is {kind} on {choice.leading} coordinates{more}; all curves now teach its tilt."
 
 
 def _checkpoints(plan: Plan, count: int) -> list[Path | None]:

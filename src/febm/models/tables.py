@@ -18,6 +18,8 @@ from febm.door import as_curves, holds_points
 
 # Long tables have a column for the curve, the place and the value, and a few more; tables of more columns are wide.
 MOST_LONG_COLUMNS = 12
+# Fewer points than this in an average curve are no long block.
+ROWS_OF_A_CURVE = 5
 FITTED = ("n_features_in_", "feature_names_in_", "columns_")
 
 
@@ -106,6 +108,7 @@ def _refuse_long(values: Float[np.ndarray, "rows columns"], names: list[Any], ow
     if not 3 <= len(names) <= MOST_LONG_COLUMNS:
         return
     rises = np.diff(values, axis=0) > 0
+    words = all(isinstance(name, str) for name in names) and bool(parse_numbers(pd.Series(names))[1].all())
     for name, column in zip(names, values.T, strict=True):
         changes = column[1:] != column[:-1]
         curves = 1 + np.count_nonzero(changes)
@@ -113,11 +116,14 @@ def _refuse_long(values: Float[np.ndarray, "rows columns"], names: list[Any], ow
             continue
         # Rows that are curves do not, by accident, rise within every block of one value and fall after each.
         places = np.flatnonzero((rises != changes[:, None]).all(axis=0))
-        if len(places):
+        sign = f"{names[places[0]]!r} begins anew for every {name!r}" if len(places) else ""
+        # Nor do rows whose columns are words come in long blocks of one whole number: such a column counts curves.
+        if not sign and words and curves <= len(column) / ROWS_OF_A_CURVE and np.array_equal(column, np.round(column)):
+            sign = f"its rows come in blocks of one {name!r}"
+        if sign:
             raise TypeError(
-                f"{owner} looks like a long table: {names[places[0]]!r} begins anew for every {name!r}, but the rows "
-                "of a table must be curves. Give Curves.from_frame(df, curve=..., x=..., y=...), or df.to_numpy() if "
-                "they are."
+                f"{owner} looks like a long table: {sign}, but the rows of a table must be curves. Give "
+                "Curves.from_frame(df, curve=..., x=..., y=...), or df.to_numpy() if they are."
             )
 
 
