@@ -22,6 +22,7 @@ from febm.commands.report import report
 from febm.commands.sample import sample
 from febm.commands.terminal import EPILOG
 from febm.commands.two_sample import two_sample
+from febm.libraries import how_to_install
 
 if TYPE_CHECKING:
     from febm.demo import DemoResult
@@ -141,7 +142,8 @@ def benchmark(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Run on the workers of a Dask scheduler, such as tcp://127.0.0.1:8786 (pip install 'febm\\[dask]').",
+            help="Run on the workers of a Dask scheduler, such as tcp://127.0.0.1:8786. Needed: "
+            f"{how_to_install('dask')}.",
         ),
     ] = None,
     quick: Annotated[

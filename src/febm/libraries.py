@@ -3,13 +3,17 @@
 import importlib
 from typing import Any
 
-# The extra that installs a library, and what its distribution is called.
-_EXTRAS = {
-    "arviz_base": ("arviz", "arviz-base"),
-    "polars": ("polars", "polars"),
-    "skfda": ("fda", "scikit-fda"),
-    "xarray": ("xarray", "xarray"),
+# What each extra brings, as pip is asked for it.
+EXTRAS = {
+    "arviz": "arviz-base",
+    "dask": "dask distributed",
+    "explore": "starlette uvicorn",
+    "fda": "scikit-fda 'multimethod<2.1'",
+    "polars": "polars",
+    "xarray": "xarray",
 }
+# The extra that a library comes with.
+_EXTRA_OF = {"arviz_base": "arviz", "polars": "polars", "skfda": "fda", "xarray": "xarray"}
 
 
 def comes_from(value: object, library: str, *names: str) -> bool:
@@ -22,13 +26,14 @@ def comes_from(value: object, library: str, *names: str) -> bool:
 
 def imported(module: str, *, needed_by: str) -> Any:
     """An optional `module`, or a sentence that says what to install."""
-    extra, distribution = _EXTRAS[module.partition(".")[0]]
+    extra = _EXTRA_OF[module.partition(".")[0]]
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        distribution = EXTRAS[extra].split()[0]
         raise ImportError(f"{needed_by} needs {distribution}: {how_to_install(extra)}") from error
 
 
 def how_to_install(extra: str) -> str:
-    """The command that brings the libraries of an extra, and the same for those who have a checkout."""
-    return f"pip install 'febm[{extra}]' (in a checkout of febm: pip install '.[{extra}]')"
+    """What brings the libraries of an extra, wherever febm itself came from."""
+    return f"pip install {EXTRAS[extra]} (or febm's extra {extra})"
