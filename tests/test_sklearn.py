@@ -240,6 +240,60 @@ class TestImputer:
         pd.testing.assert_index_equal(found.index, frame.index)
         pd.testing.assert_index_equal(found.columns, frame.columns)
 
+    @pytest.mark.parametrize("missing", [None, np.nan], ids=["null", "NaN"])
+    def test_a_table_of_polars_comes_back_as_one(self, model, table, missing):
+        polars = pytest.importorskip("polars")
+        frame = polars.DataFrame(table, schema=[f"v{i}" for i in range(15)], orient="row").fill_nan(missing)
+        found = fpca().fit(frame).impute(frame)
+        assert isinstance(found, polars.DataFrame)
+        assert found.columns == frame.columns
+        np.testing.assert_array_equal(found.to_numpy(), model.impute(table))
+
+    def test_a_wide_table_named_by_places_comes_back_with_them(self, table):
+        polars = pytest.importorskip("polars")
+        places = np.linspace(0, 2, 15)
+        frame = pd.DataFrame(table, columns=places)
+        filled = fpca().fit(frame).impute(frame)
+        pd.testing.assert_index_equal(filled.columns, frame.columns)
+        wide = polars.DataFrame(table, schema=[repr(float(place)) for place in places], orient="row")
+        found = fpca().fit(wide).impute(wide)
+        assert found.columns == wide.columns
+        np.testing.assert_array_equal(found.to_numpy(), filled.to_numpy())
+
+    def test_a_labelled_array_comes_back_as_one(self, table):
+        xarray = pytest.importorskip("xarray")
+        labels = {"day": [f"d{i}" for i in range(40)], "hour": np.linspace(0, 2, 15)}
+        array = xarray.DataArray(table, labels, ("day", "hour"), name="load", attrs={"units": "MW"})
+        model = fpca().fit(array.drop_isel(day=3))  # which has no values
+        found = model.impute(array)
+        assert (found.dims, found.name, found.attrs) == (array.dims, "load", {"units": "MW"})
+        assert not found.isnull().any()
+        np.testing.assert_array_equal(found.values[~np.isnan(table)], table[~np.isnan(table)])
+        turned = model.impute(array.transpose("hour", "day").drop_vars("day"))  # the places come first
+        assert turned.dims == ("hour", "day")
+        np.testing.assert_array_equal(turned.values.T, found.values)
+
+    def test_a_labelled_array_without_places_comes_back_as_one(self, model, table):
+        xarray = pytest.importorskip("xarray")
+        found = model.impute(xarray.DataArray(table, dims=("day", "point")))
+        assert found.dims == ("day", "point")
+        np.testing.assert_array_equal(found.values, model.impute(table))
+
+    def test_labelled_maps_come_back_as_maps(self):
+        xarray = pytest.importorskip("xarray")
+        north, east = np.linspace(0, 1, 4), np.linspace(0, 1, 5)
+        weights = np.random.default_rng(0).normal(size=(30, 1, 1))
+        maps = xarray.DataArray(
+            weights * np.sin(3 * north)[:, None] * np.cos(east),
+            {"north": north, "east": east},
+            ("day", "north", "east"),
+        )
+        gaps = maps.copy()
+        gaps[0, 1, 2] = np.nan
+        found = fpca(rank=1).fit(maps).impute(gaps)
+        assert found.dims == maps.dims
+        assert float(abs(found - maps).max()) < 0.1
+
     def test_outputs_that_curves_lack_are_filled(self):
         curves = pairs(30)
         found = fpca(rank=4).fit(curves).impute(curves)
@@ -269,6 +323,25 @@ class TestImputer:
         found = febm.Imputer(fpca()).set_output(transform="pandas").fit_transform(frame)
         assert list(found.columns) == list(frame.columns)
         assert list(found.index) == list(frame.index)
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    @pytest.mark.parametrize("asked", ["default", "pandas", "polars"])
+    def test_a_table_comes_back_as_it_came_unless_another_is_asked_for(self, table, library, asked):
+        polars = pytest.importorskip("polars")
+        names = [f"v{i}" for i in range(15)]
+        frames = {
+            "pandas": pd.DataFrame(table, columns=names),
+            "polars": polars.DataFrame(table, schema=names, orient="row"),
+        }
+        found = febm.Imputer(fpca()).set_output(transform=asked).fit_transform(frames[library])
+        assert isinstance(found, type(frames[library if asked == "default" else asked]))
+        assert list(found.columns) == names
+
+    def test_names_that_were_not_there_in_fit_are_not_handed_on(self, table):
+        imputer = febm.Imputer(fpca()).fit(table)
+        with pytest.warns(UserWarning, match="fitted without feature names"):
+            found = imputer.transform(pd.DataFrame(table, columns=[f"v{i}" for i in range(15)]))
+        assert isinstance(found, np.ndarray)
 
     def test_curves_come_back_as_curves(self):
         curves = pairs(30)

@@ -3,11 +3,9 @@
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
-from febm.curves import Curves
 from febm.errors import NotFittedError
 from febm.models.base import Process
 
@@ -30,8 +28,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     Every row of an array or table is a curve, NaN is a missing value. Observed values stay as they are, and a row
-    without any gets the mean of the model. Of `Curves`, the outputs are filled that lack at points where another was
-    observed.
+    without any gets the mean of the model. What comes as a table of pandas or polars goes as one. Of `Curves`, the
+    outputs are filled that lack at points where another was observed.
 
     Arguments of the model are reached by two underscores::
 
@@ -62,10 +60,16 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.model_ = clone(self.model).fit(X)
         return self
 
-    def transform(self, X: Any) -> np.ndarray | Curves:
-        """`X` without missing values: `Curves` for `Curves`, else an array, or what `set_output` says."""
-        found = self._fitted("transform").impute(X)
-        return found.to_numpy() if isinstance(found, pd.DataFrame) else found
+    def transform(self, X: Any) -> Any:
+        """`X` without missing values, in the container that it came in, or what `set_output` says.
+
+        A table whose names were not there in `fit` comes back as an array.
+        """
+        model = self._fitted("transform")
+        found = model.impute(X)
+        has_names = all(isinstance(name, str) for name in getattr(found, "columns", [None]))
+        # To scikit-learn the columns of a result are called as `get_feature_names_out` says.
+        return np.asarray(found) if has_names and not hasattr(model, "feature_names_in_") else found
 
     def score(self, X: Any, y: Any = None) -> float:
         """The log density of the observed values per value, as `Process.score`: higher is better."""

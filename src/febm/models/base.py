@@ -179,14 +179,15 @@ class Process(BaseEstimator, abc.ABC):
 
         Parameters
         ----------
-        curves : array or table of a curve a row, or Curves
+        curves : array or table of a curve a row, labelled array of xarray, or Curves
             NaN where missing. A row without any value gets the mean of the functions that `sample` draws.
 
         Returns
         -------
-        array, DataFrame or Curves
-            As `curves` came, without NaN; tables of other libraries than pandas come back as arrays. Of `Curves`, those
-            outputs are filled that lack at points where another was observed.
+        array, DataFrame of pandas or polars, DataArray, or Curves
+            As `curves` came, without NaN; tables of other libraries come back as arrays, a Dataset and functional data
+            of scikit-fda as `Curves`. Of `Curves`, those outputs are filled that lack at points where another was
+            observed.
         """
         self._require_fitted("impute")
         return filled(self, curves)

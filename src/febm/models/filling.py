@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from febm.curves import Curves
 from febm.door import as_curves
+from febm.io_same import in_same
+from febm.io_xarray import labelled_rows
 from febm.models.tables import Table, is_table, read_table
 
 if TYPE_CHECKING:
@@ -17,14 +18,14 @@ MEAN_DRAWS = 1024
 
 
 def filled(process: "Process", value: Any) -> Any:
-    """An array, a table or curves as they came, without NaN."""
+    """An array, a table, a labelled array or curves as they came, without NaN."""
     owner = f"{type(process).__name__}.impute: curves"
-    if not is_table(value):
-        return _filled_curves(process, as_curves(value, owner))
-    values = _filled_table(process, read_table(process, value, owner))
-    if isinstance(value, pd.DataFrame):
-        return pd.DataFrame(values, index=value.index, columns=value.columns)
-    return values
+    if is_table(value):
+        return in_same(value, _filled_table(process, read_table(process, value, owner)))
+    labelled = labelled_rows(value)
+    if labelled is not None:
+        return labelled.with_values(_filled_table(process, Table(labelled.points, labelled.values)))
+    return _filled_curves(process, as_curves(value, owner))
 
 
 def _filled_table(process: "Process", table: Table) -> np.ndarray:
