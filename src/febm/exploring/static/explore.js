@@ -1,6 +1,6 @@
 // The page: holds the state, asks the server, and shows what it says.
 
-import { picture, save, table } from "./exports.js";
+import { exporting } from "./exports.js";
 import { Maps } from "./maps.js";
 import { Panel, PointTable, ValueControl } from "./panel.js";
 import { Plot } from "./plot.js";
@@ -73,13 +73,7 @@ class Page {
       redo: () => this.travel("forth"),
       clear: () => this.clear(),
       shuffle: () => this.change({ seed: this.state.seed + 1 }),
-      "export-csv": () => this.saveTable(),
-      "export-png": () => this.savePicture(),
-      "export-lines": () => this.showLines(),
-      "export-link": () => this.copy(location.href, "The link is copied: it opens this view while febm explore runs."),
-      "lines-close": () => find("lines-dialog").close(),
-      "lines-copy": () => this.copy(find("lines").textContent, "The lines are copied."),
-      "lines-save": () => save(`${this.name()}.py`, find("lines").textContent, "text/x-python"),
+      ...exporting(this),
     };
     for (const [id, action] of Object.entries(clicks)) find(id).addEventListener("click", action);
     document.addEventListener("keydown", (event) => {
@@ -379,39 +373,6 @@ class Page {
 
   #reading() {
     return this.plot.reading(this.looked.at, this.answer, this.state.level);
-  }
-
-  // --- taking away
-
-  name() {
-    return `${this.card.name.split(/[\\/]/).at(-1)}-explore`;
-  }
-
-  saveTable() {
-    if (this.answer) save(`${this.name()}.csv`, table(this.answer, this.state.draws, this.latent), "text/csv");
-  }
-
-  async savePicture() {
-    if (this.answer) save(`${this.name()}.png`, await picture(this.plot.svg, `${this.card.name}: ${find("caption").textContent}`));
-  }
-
-  async showLines() {
-    try {
-      const { lines } = await ask("/api/lines", { ...question(this.state), shown: this.state.draws, moved: this.state.moved });
-      find("lines").textContent = lines;
-      find("lines-dialog").showModal();
-    } catch (error) {
-      say(error.message, true);
-    }
-  }
-
-  async copy(text, done) {
-    try {
-      await navigator.clipboard.writeText(text);
-      say(done);
-    } catch {
-      say("The browser does not let the page copy; select the text, or the address of the page, by hand.", true);
-    }
   }
 }
 

@@ -1,6 +1,48 @@
-// What is shown, to take away: a table, and a picture.
+// What is shown, to take away: a table, a picture, lines of Python, and a link.
 
-export function save(name, contents, type) {
+import { ask } from "./questions.js";
+import { question } from "./state.js";
+import { say } from "./status.js";
+
+const find = (id) => document.getElementById(id);
+
+// What the buttons do, by their ids.
+export function exporting(page) {
+  const name = () => `${page.card.name.split(/[\\/]/).at(-1)}-explore`;
+  return {
+    "export-csv": () => page.answer && save(`${name()}.csv`, table(page.answer, page.state.draws, page.latent), "text/csv"),
+    "export-png": async () => {
+      const caption = `${page.card.name}: ${find("caption").textContent}`;
+      if (page.answer) save(`${name()}.png`, await picture(page.plot.svg, caption));
+    },
+    "export-lines": () => showLines(page.state),
+    "export-link": () => copy(location.href, "The link is copied: it opens this view while febm explore runs."),
+    "lines-close": () => find("lines-dialog").close(),
+    "lines-copy": () => copy(find("lines").textContent, "The lines are copied."),
+    "lines-save": () => save(`${name()}.py`, find("lines").textContent, "text/x-python"),
+  };
+}
+
+async function showLines(state) {
+  try {
+    const { lines } = await ask("/api/lines", { ...question(state), shown: state.draws, moved: state.moved });
+    find("lines").textContent = lines;
+    find("lines-dialog").showModal();
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+async function copy(text, done) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(done);
+  } catch {
+    say("The browser does not let the page copy; select the text, or the address of the page, by hand.", true);
+  }
+}
+
+function save(name, contents, type) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(contents instanceof Blob ? contents : new Blob([contents], { type }));
   link.download = name;
@@ -9,7 +51,7 @@ export function save(name, contents, type) {
 }
 
 // One row a point; numbers with all their digits.
-export function table(answer, shown, latent) {
+function table(answer, shown, latent) {
   const draws = answer.draws.slice(0, shown);
   const isMap = Array.isArray(answer.x[0]);
   const names = [...(isMap ? ["x0", "x1"] : ["x"]), "mean", "lower", "upper", ...draws.map((_, i) => `draw${i}`)];
@@ -28,7 +70,7 @@ const MARGIN = { top: 40, side: 12, bottom: 12 };
 const DETAIL = 2; // pixels a pixel
 
 // The plot as it looks now, under its caption. Styles go along as attributes: outside the page there is no sheet.
-export async function picture(svg, caption) {
+async function picture(svg, caption) {
   const { width, height } = svg.getBoundingClientRect();
   const copy = svg.cloneNode(true);
   const [originals, copies] = [svg, copy].map((root) => root.querySelectorAll("path, line, circle, text, rect, image"));
