@@ -189,7 +189,7 @@ def test_help_names_the_tables_and_every_option():
         *febm.benchmark.experiments.TABLES,
         *febm.benchmark.experiments.DATASETS,
         *febm.benchmark.experiments.MODELS,
-        "febm's extra dask",
+        "distributed",
     ):
         assert word in shown
 

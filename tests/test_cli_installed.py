@@ -50,6 +50,59 @@ def test_help_of_the_installed_command_does_not_wait_for_jax():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+HEAVY = ("jax", "sklearn", "scipy", "matplotlib", "equinox")
+
+
+def test_what_is_wrong_with_files_columns_and_points_is_said_before_anything_heavy_is_imported(tmp_path):
+    table, model, new = tmp_path / "days.csv", tmp_path / "m.febm", tmp_path / "new.csv"
+    days(20).to_csv(table, index=False)
+    run("fit", table, "-o", model, "--model", "FPCA", *COLUMNS)
+    wrong = (*COLUMNS[:4], "--y", "load")
+    days(3, missing=0.0).to_csv(tmp_path / "full.csv", index=False)
+    days(3).assign(demand="much").to_csv(tmp_path / "text.csv", index=False)
+    days(1).to_csv(tmp_path / "one.csv", index=False)
+    (tmp_path / "none.febm").write_text("no model")
+    cases = {
+        "column 'load', which is not there": [
+            ("fit", table, "-o", tmp_path / "n.febm", *wrong),
+            ("impute", model, table, "-o", new, *wrong),
+            ("report", model, table, "-o", tmp_path / "r.html", *wrong),
+            ("test", table, table, *wrong),
+            ("compare", table, *wrong),
+            ("explore", model, "--data", table, *wrong),
+        ],
+        "does not exist": [
+            ("fit", tmp_path / "no.csv", "-o", tmp_path / "n.febm"),
+            ("impute", model, tmp_path / "no.csv", "-o", new),
+            ("report", tmp_path / "no.febm", table, "-o", tmp_path / "r.html"),
+            ("sample", model, "-o", new, "--at", tmp_path / "no.csv"),
+        ],
+        "--force": [
+            ("fit", table, "-o", model, *COLUMNS),
+            ("sample", model, "-o", table),
+            ("impute", model, table, "-o", table),
+            ("compare", table, *COLUMNS, "-o", table),
+        ],
+        "--at has": [("sample", model, "-o", new, "--at", "1:2"), ("impute", model, table, "-o", new, "--at", "a,b")],
+        "not numbers": [("fit", tmp_path / "text.csv", "-o", tmp_path / "n.febm", *COLUMNS)],
+        "is missing; leave y empty": [("impute", model, tmp_path / "full.csv", "-o", new)],
+        "has 1 curve": [("report", model, tmp_path / "one.csv", "-o", tmp_path / "r.html")],
+        "is not a febm model": [("info", tmp_path / "none.febm"), ("sample", tmp_path / "none.febm", "-o", new)],
+    }
+    called = [[str(word) for word in call] for calls in cases.values() for call in calls]
+    sentences = [sentence for sentence, calls in cases.items() for _ in calls]
+    code = f"""
+import sys
+from typer.testing import CliRunner
+from febm.cli import app
+for call, sentence in zip({called!r}, {sentences!r}, strict=True):
+    found = CliRunner().invoke(app, call)
+    assert found.exit_code in (1, 2) and sentence in found.stderr.splitlines()[-1], (call, found.output)
+    assert not set({HEAVY!r}) & set(sys.modules), (call, set({HEAVY!r}) & set(sys.modules))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_errors_of_the_installed_command_are_one_line_and_stdout_stays_empty(tmp_path):
     done = subprocess.run([FEBM, "info", tmp_path / "none.febm", "--json"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")

@@ -90,6 +90,13 @@ def test_a_person_reads_tests_and_power(folder):
     assert "Smallest p-value, corrected for 2 kernels" in shown
 
 
+def test_one_curve_is_no_distribution_to_judge_by(folder, tmp_path):
+    pd.read_csv(folder / "a.csv").head(8).to_csv(tmp_path / "one.csv", index=False)
+    for pair in ((folder / "a.febm", tmp_path / "one.csv"), (tmp_path / "one.csv", folder / "a.csv")):
+        for command in (("test",), ("report", "-o", tmp_path / "r.html")):
+            assert "one.csv has 1 curve; a distribution needs at least 2" in refusal(*command, *pair, "--quiet")
+
+
 def test_what_cannot_be_tested_is_refused(folder):
     assert "a model comes first" in refusal("test", folder / "a.csv", folder / "a.febm")
     assert "--kernel is 'rbf'" in refusal("test", folder / "a.csv", folder / "a.csv", "--kernel", "rbf", code=2)

@@ -114,6 +114,44 @@ def test_a_wide_table_comes_back_as_it_is_with_its_empty_cells_filled(named, tmp
     np.testing.assert_allclose(filled.to_numpy()[empty.to_numpy()].astype(float), expected)
 
 
+def test_cells_that_were_not_empty_stay_as_they_are_spelled(tmp_path):
+    table, model, written = tmp_path / "wide.csv", tmp_path / "m.febm", tmp_path / "w.csv"
+    rows = wide_days().to_csv(index=False).splitlines()
+    rows[0] = "name,0,3.00,06,9,12,15,18,21,24"
+    rows[1] = "007,10,12,,+9.5,NA,1e1,10.50,9,11"
+    table.write_text("\n".join(rows) + "\n")
+    answer("fit", table, "-o", model, "--model", "FPCA", "--wide")
+    found = call("impute", model, table, "--filled", written)
+    assert found.exit_code == 0, found.output
+    assert str(written) in found.stdout
+    filled = written.read_text().splitlines()
+    assert filled[0] == rows[0]
+    cells = filled[1].split(",")
+    assert [*cells[:3], cells[4], *cells[6:]] == ["007", "10", "12", "+9.5", "1e1", "10.50", "9", "11"]
+    assert all(5 < float(cells[place]) < 15 for place in (3, 5))
+
+
+def test_samples_of_a_wide_table_have_its_headers(tmp_path):
+    wide_days().rename(columns={"0.0": "0", "3.0": "3.00"}).to_csv(tmp_path / "wide.csv", index=False)
+    answer("fit", tmp_path / "wide.csv", "-o", tmp_path / "m.febm", "--model", "FPCA", "--wide")
+    answer("sample", tmp_path / "m.febm", "-n", 2, "--wide", "-o", tmp_path / "s.csv")
+    first = (tmp_path / "s.csv").read_text().splitlines()[0]
+    assert first == "name,0,3.00,6.0,9.0,12.0,15.0,18.0,21.0,24.0"
+    answer("sample", tmp_path / "m.febm", "-n", 2, "--wide", "--at", "0,1,3", "-o", tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text().splitlines()[0] == "name,0,1,3.00"
+
+
+def test_a_column_that_was_no_place_in_the_fit_is_none_in_what_follows(tmp_path):
+    table = wide_days()
+    table.insert(1, "2024", range(len(table)))
+    table.to_csv(tmp_path / "wide.csv", index=False)
+    fit = "fit", tmp_path / "wide.csv", "-o", tmp_path / "m.febm", "--model", "FPCA", "--wide"
+    assert answer(*fit, "--covariate", "2024")["points"] == table.drop(columns=["name", "2024"]).count().sum()
+    found = answer("impute", tmp_path / "m.febm", tmp_path / "wide.csv", "--filled", tmp_path / "w.csv")
+    assert found["values"] == table.isna().to_numpy().sum()
+    assert pd.read_csv(tmp_path / "w.csv")["2024"].tolist() == table["2024"].tolist()
+
+
 def test_a_long_table_comes_back_as_it_is_with_its_empty_values_filled(folder, tmp_path):
     table = pd.read_csv(folder / "days.csv").assign(remark="as it was")
     table = table.sample(frac=1.0, random_state=0)
@@ -135,6 +173,7 @@ def test_a_filled_table_needs_gaps_and_a_file_of_its_own(folder, tmp_path):
     assert "--at" in refusal(*arguments, tmp_path / "g.csv", "--at", "1,2", code=2)
     assert "same file" in refusal(*arguments, tmp_path / "f.csv", code=2)
     assert "--filled is" in refusal(*arguments, tmp_path / "g.txt")
+    assert "nothing to write; give --out, --filled, or both" in refusal(*arguments[:3], code=2)
 
 
 def test_a_wide_table_is_imputed_in_its_empty_cells(tmp_path):

@@ -1,5 +1,7 @@
 """Which columns of a table are taken for what."""
 
+import dataclasses
+
 import pandas as pd
 import pytest
 
@@ -89,6 +91,8 @@ def test_columns_are_remembered_through_the_notes_of_a_model():
         == columns
     )
     assert Columns.remembered({}) is None
+    wide = Columns(("day",), headers=("0", "0.50"), wide=True)
+    assert Columns.remembered({"columns": dataclasses.asdict(wide)}) == wide
 
 
 def test_headers_that_are_numbers_are_places_and_the_only_other_one_the_name():
@@ -110,6 +114,13 @@ def test_a_column_of_a_wide_table_that_is_named_is_no_place_whatever_its_header(
     columns = wide(["name", "2024", "0", "1"], covariate=("2024",))
     assert (columns.curve, columns.covariates) == (("name",), ("2024",))
     assert wide(["7", "0", "1"], id="7").curve == ("7",)
+
+
+def test_a_number_that_was_no_place_in_the_fit_is_none_afterwards():
+    known = Columns(("7",), covariates=("2024",), wide=True, headers=("0", "1"))
+    columns = wide(["7", "2024", "0", "1", "2"], known)
+    assert (columns.curve, columns.covariates, columns.headers) == (("7",), ("2024",), ("0", "1", "2"))
+    assert wide(["0", "1", "7"], Columns(wide=True)).headers == ("0", "1", "7")
 
 
 def test_other_words_in_a_wide_table_have_to_be_named():

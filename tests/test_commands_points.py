@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from febm.commands.points import parse_points
+from febm.commands.columns import Columns
+from febm.commands.points import check_one_row, parse_points
 from febm.commands.terminal import UsageError
 
 
@@ -51,6 +52,15 @@ def test_as_many_ranges_as_inputs_are_asked_for():
         parse_points(["0:1:5"], ["row", "column"])
     with pytest.raises(UsageError, match=r"1 input \(hour\)"):
         parse_points(["0:1:5,0:1:5"], ["hour"])
+
+
+def test_a_row_of_a_wide_table_holds_one_input_one_output_and_no_point_twice():
+    check_one_row(None, Columns())
+    check_one_row(parse_points(["0:1:5"], ["x"]), Columns())
+    with pytest.raises(ValueError, match="--at has 2 twice; with --wide, a point has one column"):
+        check_one_row(parse_points(["1,2,2"], ["x"]), Columns())
+    with pytest.raises(ValueError, match="--wide needs one input and one output, and the model has x row, column and"):
+        check_one_row(None, Columns(x=("row", "column")))
 
 
 def test_more_points_than_memory_holds_are_refused():

@@ -63,7 +63,8 @@ def test_the_mark_that_spreadsheets_put_first_is_no_part_of_a_name(tmp_path):
         ("t.parquet", b"no parquet", "cannot be read as .parquet"),
         ("t.csv.gz", b"not packed", "cannot be read as .csv.gz"),
         ("t.json", b'{"a": 1}', "a table is a list of objects"),
-        ("t.csv", b"", "cannot be read as .csv"),
+        ("t.csv", b"", "is empty; a table has a header"),
+        ("t.csv", b"\n\n", "is empty; a table has a header"),
         ("t.csv", b"a,b\n", "has no rows below its header"),
         ("t.csv", b"a\n\xff\xfe\n", "cannot be read as .csv"),
         ("t.txt", b"a,b\n1,2\n", "is no table by its ending"),
@@ -155,6 +156,12 @@ def test_curves_are_written_under_the_names_of_the_user():
     pd.testing.assert_frame_equal(named_frame(curves, columns), frame)
 
 
+def test_wide_tables_have_the_headers_of_the_fit_where_the_places_are_the_same():
+    curves = febm.Curves.from_grid([0.0, 1.5, 2.0, 10.0], [[1.0, 2.0, 3.0, 4.0]])
+    columns = Columns(("day",), headers=("0.0", "1.50", "1e1", "7"), wide=True)
+    assert list(wide_frame(curves, columns).columns) == ["day", "0.0", "1.50", "2", "1e1"]
+
+
 def test_wide_tables_have_their_places_to_the_last_digit():
     curves = febm.Curves.from_grid([0.1 + 0.2, 1 / 3], [[1.0, 2.0]])
     frame = wide_frame(curves, Columns(("day",), ("hour",), ("demand",)))
@@ -176,6 +183,40 @@ def test_missing_places_are_asked_for_of_the_curves_that_have_them(tmp_path):
     assert asked.places.ids.tolist() == asked.context.ids.tolist() == ["b", "a"]
     assert asked.places.x[:, 0].tolist() == [1.0, 2.0, 0.0]
     assert asked.wanted.tolist() == [[True, True], [False, True], [False, True]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ("a,0,1\n,1,2\n", "t.csv: column 'id', which tells curves apart, is empty in 1 row, first in row 2 below"),
+        ("a,0,1\na,,2\na,,2\n", "t.csv: column 'x' has 2 values that are missing, first in curve a; every point"),
+        ("a,0,1\nb,inf,2\n", "t.csv: column 'x' has 1 value that is infinite, first 'inf' in curve b; fix or empty"),
+        ("a,0,1\nb,1,-inf\n", "t.csv: column 'y' has 1 value that is infinite, first '-inf' in curve b; fix or empty"),
+        ("a,0,\nb,1,\n", "t.csv: column 'y' has no values at all; give some"),
+    ],
+)
+def test_points_without_a_curve_or_a_place_and_numbers_that_are_not_finite_are_refused(rows, sentence, tmp_path):
+    (tmp_path / "t.csv").write_text("id,x,y\n" + rows)
+    with pytest.raises(ValueError, match=sentence):
+        read_curves(tmp_path / "t.csv", TableForm(), QUIET)
+
+
+def test_a_row_of_a_wide_table_needs_a_name_and_the_table_a_value(tmp_path):
+    (tmp_path / "t.csv").write_text("id,0,1\na,1,2\n,3,4\n")
+    with pytest.raises(ValueError, match=r"'id', .* is empty in 1 row, first in row 2 below the header"):
+        read_curves(tmp_path / "t.csv", TableForm(wide=True), QUIET)
+    (tmp_path / "t.csv").write_text("id,0,1\na,,\nb,,\n")
+    with pytest.raises(ValueError, match=r"t\.csv: it has no values at all"):
+        read_curves(tmp_path / "t.csv", TableForm(wide=True), QUIET)
+
+
+def test_a_folder_that_nothing_can_be_written_to_is_noticed_beforehand(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("febm.commands.targets.tempfile.TemporaryFile", refuse)
+    with pytest.raises(ValueError, match=r"--filled is .*, but nothing can be written .* \(Read-only file system\)"):
+        check_table_target(tmp_path / "t.csv", force=False, option="--filled")
 
 
 def test_what_may_be_written_is_decided_beforehand(tmp_path):

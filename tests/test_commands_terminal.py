@@ -35,6 +35,11 @@ def test_an_error_is_one_line_on_stderr_and_code_1(capsys):
     assert capsys.readouterr() == ("", "febm fit: Curves: x is wrong; mend it.\n")
 
 
+def test_a_sentence_that_names_the_command_does_not_name_it_twice(capsys):
+    assert ended(fail(ValueError("fit: 2 curves are too few."))) == 1
+    assert capsys.readouterr().err == "febm fit: 2 curves are too few.\n"
+
+
 def test_misuse_is_one_line_and_code_2(capsys):
     assert ended(fail(UsageError("--at is nonsense."))) == 2
     assert capsys.readouterr().err == "febm fit: --at is nonsense. febm fit --help has the options.\n"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from febm.checks import count, listed, parse_numbers
@@ -25,13 +26,18 @@ MEANINGS = {"curve": "tells curves apart", "x": "is x", "y": "is the value"}
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """The columns of a table: in a wide one, `curve` is that of the names, and x and y have names but no columns."""
+    """The columns of a table.
+
+    In a wide one, `curve` is that of the names, x and y have names but no columns, and `headers` are those of the
+    places, as they are spelled.
+    """
 
     curve: tuple[str, ...] = ("curve",)
     x: tuple[str, ...] = ("x",)
     y: tuple[str, ...] = ("y",)
     covariates: tuple[str, ...] = ()
     wide: bool = False
+    headers: tuple[str, ...] = ()
 
     @classmethod
     def remembered(cls, notes: Mapping[str, Any]) -> Columns | None:
@@ -39,7 +45,8 @@ class Columns:
         kept = notes.get("columns")
         if not isinstance(kept, Mapping):
             return None
-        names = {role: tuple(map(str, kept[role])) for role in ("curve", "x", "y", "covariates") if role in kept}
+        roles = ("curve", "x", "y", "covariates", "headers")
+        names = {role: tuple(map(str, kept[role])) for role in roles if role in kept}
         return cls(**names, wide=bool(kept.get("wide", False)))
 
     @classmethod
@@ -86,6 +93,9 @@ def find_wide_columns(frame: pd.DataFrame, form: TableForm, known: Columns | Non
     """The columns beside the numbers in a wide table: names of curves and covariates."""
     covariates = _named(frame, form.covariate, "--covariate", source)
     curve = () if form.id is None else _named(frame, (form.id,), "--id", source)
+    if known is not None and known.wide:
+        covariates = covariates or _if_there(known.covariates, frame)
+        curve = curve or _if_there(known.curve, frame)
     others = [name for name in frame.columns if as_place(name) is None or name in (*curve, *covariates)]
     if len(others) == len(frame.columns):
         raise ValueError(
@@ -94,10 +104,7 @@ def find_wide_columns(frame: pd.DataFrame, form: TableForm, known: Columns | Non
         )
     if not curve:
         free = [name for name in others if name not in covariates]
-        if known is not None and known.wide and set(known.curve) <= set(free):
-            curve = known.curve
-        else:
-            curve = tuple(free) if len(free) == 1 else _matches(free, "curve")
+        curve = tuple(free) if len(free) == 1 else _matches(free, "curve")
     unused = [name for name in others if name not in (*curve, *covariates)]
     if unused:
         raise ValueError(
@@ -105,7 +112,8 @@ def find_wide_columns(frame: pd.DataFrame, form: TableForm, known: Columns | Non
             "apart with --id and the others with --covariate, or drop them."
         )
     names = known if known is not None else Columns()
-    found = Columns(curve, form.x or names.x[:1], form.y or names.y[:1], covariates, wide=True)
+    headers = tuple(name for name in frame.columns if name not in others)
+    found = Columns(curve, form.x or names.x[:1], form.y or names.y[:1], covariates, wide=True, headers=headers)
     own = [name for name in (*found.x, *found.y) if name in (*curve, *covariates)]
     if own or found.x == found.y:
         name = own[0] if own else found.x[0]
@@ -122,23 +130,53 @@ def as_place(header: str) -> float | None:
     return place if abs(place) < float("inf") else None
 
 
-def check_numbers(frame: pd.DataFrame, columns: Columns, source: str) -> None:
-    """Refuse text where numbers belong, and show the first."""
+def check_ids(frame: pd.DataFrame, columns: Columns, source: str) -> None:
+    """Refuse rows that do not say which curve they belong to."""
+    for name in columns.curve:
+        lost = frame[name].isna().to_numpy()
+        if lost.any():
+            raise ValueError(
+                f"{source}: column {name!r}, which tells curves apart, is empty in {count(int(lost.sum()), 'row')}, "
+                f"first in row {np.flatnonzero(lost)[0] + 1} below the header; fill it in, or drop such rows."
+            )
+
+
+def check_values(frame: pd.DataFrame, columns: Columns, source: str) -> None:
+    """Refuse points that have no place, and values that are no finite numbers; the first is shown."""
     for name in (*columns.x, *columns.y):
-        _, wrong = parse_numbers(frame[name])
-        if not wrong.any():
-            continue
-        first, number = frame.loc[wrong].iloc[0], int(wrong.sum())
-        where = "it" if columns.wide else f"column {name!r}"
-        kind = "is not a number" if number == 1 else "are not numbers"
-        curve = ", ".join(str(first[label]) for label in columns.curve)
-        way_out = "fix or empty such cells"
-        if _DATE.search(str(first[name])):
-            way_out = "turn dates into numbers, such as hours since the curve began"
-        raise ValueError(
-            f"{source}: {where} has {count(number, 'value')} that {kind}, first {str(first[name])!r} in curve {curve}; "
-            f"{way_out}."
+        numbers, wrong = parse_numbers(frame[name])
+        is_date = wrong.any() and _DATE.search(str(frame[name][wrong].iloc[0]))
+        way_out = (
+            "turn dates into numbers, such as hours since the curve began" if is_date else "fix or empty such cells"
         )
+        _refuse(wrong, ("is not a number", "are not numbers"), way_out, frame, name, columns, source)
+        _refuse(np.isinf(numbers), ("is infinite", "are infinite"), way_out, frame, name, columns, source)
+        if name in columns.x:
+            way_out = "every point needs a place: drop or fix such rows"
+            _refuse(np.isnan(numbers), ("is missing", "are missing"), way_out, frame, name, columns, source)
+
+
+def _refuse(
+    bad: np.ndarray,
+    kind: tuple[str, str],
+    way_out: str,
+    frame: pd.DataFrame,
+    name: str,
+    columns: Columns,
+    source: str,
+) -> None:
+    """Refuse the values of a column that are `bad`, if any, and show the first."""
+    number = int(bad.sum())
+    if not number:
+        return
+    first = frame.loc[bad].iloc[0]
+    where = "it" if columns.wide else f"column {name!r}"
+    shown = "" if pd.isna(first[name]) else f" {str(first[name])!r}"
+    curve = ", ".join(str(first[label]) for label in columns.curve)
+    raise ValueError(
+        f"{source}: {where} has {count(number, 'value')} that {kind[number > 1]}, first{shown} in curve {curve}; "
+        f"{way_out}."
+    )
 
 
 def _way_out(frame: pd.DataFrame, unclear: list[str]) -> str:
@@ -178,6 +216,10 @@ def _named(frame: pd.DataFrame, given: Iterable[str], option: str, source: str) 
             f"its columns are {_listed(frame.columns)}."
         )
     return tuple(dict.fromkeys(names))
+
+
+def _if_there(names: tuple[str, ...], frame: pd.DataFrame) -> tuple[str, ...]:
+    return names if set(names) <= set(frame.columns) else ()
 
 
 def _listed(names: Iterable[object], most: int = 20) -> str:

@@ -50,6 +50,7 @@ def compare(
     curve: options.Curve = None,
     x: options.X = None,
     y: options.Y = None,
+    covariate: options.Covariate = None,
     wide: options.Wide = False,
     id: options.Id = None,
     as_json: options.Json = False,
@@ -63,7 +64,7 @@ def compare(
     reported, and the exit code is then 1.
     """
     with speaking("compare", as_json=as_json, quiet=quiet, with_traceback=traceback) as terminal:
-        form = TableForm.of(curve, x, y, None, wide, id)
+        form = TableForm.of(curve, x, y, covariate, wide, id)
         given = words(models) or ("all",)
         chosen = MODELS if "all" in map(str.lower, given) else model_names(given, "--models")
         if by not in SCORES:
@@ -75,11 +76,14 @@ def compare(
         if out is not None:
             check_table_target(out, force=force)
 
-        from febm.commands.comparing import Contest, ranked, shown_ranking
-        from febm.commands.curve_tables import read_curves
+        from febm.commands.curve_tables import read_curve_table
         from febm.commands.tables import write_table
 
-        contest = Contest.of(read_curves(data, form, terminal), hold_out=hold_out, shown=shown, seed=seed)
+        curves = read_curve_table(data, form, terminal)
+
+        from febm.commands.comparing import Contest, ranked, shown_ranking
+
+        contest = Contest.of(curves.curves(), hold_out=hold_out, shown=shown, seed=seed)
         terminal.say(contest.sentence())
         entries = [contest.enter(name, terminal, epochs=epochs) for name in chosen]
         table = ranked(entries, by)

@@ -1,20 +1,26 @@
-"""Curves out of tables and back, under the names that the user's columns have."""
+"""Curves out of tables and back, under the names that the user's columns have.
+
+A table is read and checked by pandas alone, so that what is wrong with it is said before anything heavy is imported.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from febm.checks import are, count, listed
-from febm.commands.columns import Columns, as_place, check_numbers, find_columns, find_wide_columns
+from febm.checks import are, count, listed, parse_numbers
+from febm.commands.columns import Columns, as_place, check_ids, check_values, find_columns, find_wide_columns
 from febm.commands.options import TableForm
 from febm.commands.tables import as_written, read_table
 from febm.commands.terminal import Terminal
-from febm.curves import Curves
+
+if TYPE_CHECKING:
+    from febm.curves import Curves
 
 
 class CurveTable(NamedTuple):
@@ -23,8 +29,28 @@ class CurveTable(NamedTuple):
     frame: pd.DataFrame
     columns: Columns
 
+    @property
+    def number(self) -> int:
+        """How many curves there are."""
+        return self.frame.groupby(list(self.columns.curve), sort=False, dropna=False).ngroups
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Which values are missing, a row for each point and a column for each output."""
+        return np.isnan(np.stack([parse_numbers(self.frame[name])[0] for name in self.columns.y], axis=1))
+
+    def require_missing(self) -> None:
+        """Refuse a table that has nothing to fill in."""
+        if not self.missing.any():
+            raise ValueError(
+                f"no value of {', '.join(map(repr, self.columns.y))} is missing; leave y empty where it is asked for, "
+                "or give the points with --at."
+            )
+
     def curves(self) -> Curves:
         """The curves, missing values left out."""
+        from febm.curves import Curves
+
         names = self.columns
         return Curves.from_frame(
             self.frame, curve=list(names.curve), x=list(names.x), y=list(names.y), covariates=list(names.covariates)
@@ -38,17 +64,18 @@ def read_curve_table(
     frame, known = read_table(path), Columns.remembered(notes or {})
     if form.wide or (known is not None and known.wide and _looks_wide(frame, form)):
         columns = find_wide_columns(frame, form, known, path.name)
-        frame, columns = _as_long(as_written(frame, path, columns.curve), columns)
     else:
         columns = find_columns(frame, form, known, path.name)
-        frame = as_written(frame, path, columns.curve)
-    check_numbers(frame, columns, path.name)
-    kept = _with_values(frame, columns, path, terminal)
-    number = kept.groupby(list(columns.curve), sort=False, dropna=False).ngroups
-    missing = int(kept[list(columns.y)].isna().to_numpy().sum())
-    points = count(len(kept), "point") + (f", {count(missing, 'missing value')}" if missing else "")
-    terminal.say(f"{path}: {count(number, 'curve')}, {points} ({columns})")
-    return CurveTable(kept, columns)
+    frame = as_written(frame, path, columns.curve)
+    check_ids(frame, columns, path.name)
+    if columns.wide:
+        frame, columns = _as_long(frame, columns, path.name)
+    check_values(frame, columns, path.name)
+    table = CurveTable(_with_values(frame, columns, path, terminal), columns)
+    missing = int(table.missing.sum())
+    points = count(len(table.frame), "point") + (f", {count(missing, 'missing value')}" if missing else "")
+    terminal.say(f"{path}: {count(table.number, 'curve')}, {points} ({columns})")
+    return table
 
 
 def read_curves(path: Path, form: TableForm, terminal: Terminal, notes: Mapping[str, Any] | None = None) -> Curves:
@@ -65,9 +92,11 @@ def named_frame(curves: Curves, columns: Columns) -> pd.DataFrame:
 
 
 def wide_frame(curves: Curves, columns: Columns) -> pd.DataFrame:
-    """The wide table of curves: their names, then a column for each place."""
+    """The wide table of curves: their names, then a column for each place, spelled as in the table of the fit."""
     frame = curves.to_wide()
-    values = frame.reset_index(drop=True).set_axis([_header(float(place)) for place in frame.columns], axis=1)
+    spelled = {as_place(header): header for header in columns.headers}
+    headers = [spelled.get(place) or _header(place) for place in map(float, frame.columns)]
+    values = frame.reset_index(drop=True).set_axis(headers, axis=1)
     return pd.concat([id_frame(curves.ids, columns), values], axis=1)
 
 
@@ -76,12 +105,6 @@ def id_frame(ids: pd.Index, columns: Columns) -> pd.DataFrame:
     if ids.nlevels == len(columns.curve):
         return ids.to_frame(index=False).set_axis(list(columns.curve), axis=1)
     return ids.to_frame(index=False, name=["curve"] if ids.nlevels == 1 else None)
-
-
-def places_of(frame: pd.DataFrame, columns: Columns) -> list[str]:
-    """The columns of a wide table whose headers are places."""
-    taken = {*columns.curve, *columns.covariates}
-    return [name for name in frame.columns if name not in taken and as_place(name) is not None]
 
 
 def _header(place: float) -> str:
@@ -94,19 +117,18 @@ def _looks_wide(frame: pd.DataFrame, form: TableForm) -> bool:
     return not long_said and sum(as_place(name) is not None for name in frame.columns) > 1
 
 
-def _as_long(frame: pd.DataFrame, columns: Columns) -> tuple[pd.DataFrame, Columns]:
-    places = places_of(frame, columns)
-    curve = columns.curve or ("curve",)
+def _as_long(frame: pd.DataFrame, columns: Columns, source: str) -> tuple[pd.DataFrame, Columns]:
+    places = list(columns.headers)
     names = frame[list(columns.curve)] if columns.curve else pd.DataFrame({"curve": range(len(frame))})
     repeated = names.duplicated().to_numpy()
     if repeated.any():
         again = names.loc[repeated].iloc[0].tolist()
-        raise ValueError(f"--wide: two rows are called {again[0]!r}; a wide table has one row a curve.")
+        raise ValueError(f"{source}: two rows are called {again[0]!r}; a wide table has one row a curve.")
     rows = np.repeat(np.arange(len(frame)), len(places))
     long = pd.concat([names, frame[list(columns.covariates)]], axis=1).take(rows).reset_index(drop=True)
     long[columns.x[0]] = np.tile([as_place(name) for name in places], len(frame))
     long[columns.y[0]] = frame[places].to_numpy().ravel()
-    return long, Columns(curve, columns.x, columns.y, columns.covariates, wide=True)
+    return long, dataclasses.replace(columns, curve=columns.curve or ("curve",))
 
 
 def _with_values(frame: pd.DataFrame, columns: Columns, path: Path, terminal: Terminal) -> pd.DataFrame:
@@ -118,7 +140,8 @@ def _with_values(frame: pd.DataFrame, columns: Columns, path: Path, terminal: Te
         return frame
     empty = frame.loc[~there, list(columns.curve)].drop_duplicates()
     if not there.any():
-        raise ValueError(f"{path.name}: column {columns.y[0]!r} has no values at all; give some.")
+        what = "it" if columns.wide else f"column {columns.y[0]!r}"
+        raise ValueError(f"{path.name}: {what} has no values at all; give some.")
     names = listed(repr(row[0] if len(row) == 1 else tuple(row)) for row in empty.to_numpy().tolist())
     terminal.say(f"warning: {count(len(empty), 'curve')} without any value {are(len(empty))} left out ({names})")
     return frame.loc[there].reset_index(drop=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,20 @@ import pandas as pd
 
 from febm.checks import count
 from febm.commands.model_settings import changed_settings
-from febm.commands.models import load_model, widths
+from febm.commands.models import SavedModel
 
 UNKNOWN = "not recorded: the model was saved from Python"
 
 
-def describe(path: Path) -> dict[str, Any]:
+def describe(saved: SavedModel) -> dict[str, Any]:
     """What is known of a model, for a program; None for what its file does not say."""
-    saved = load_model(path)
     process, data, fit = saved.process, saved.notes.get("data", {}), saved.notes.get("fit", {})
-    d_x, d_y = widths(process)
+    d_x, d_y = saved.widths
     lower, upper = process.domain_  # type: ignore[attr-defined]
     history: Any = getattr(process, "history_", None)
     return {
-        "file": path,
-        "bytes": path.stat().st_size,
+        "file": saved.path,
+        "bytes": saved.path.stat().st_size,
         "model": type(process).__name__,
         "settings": changed_settings(process),
         "inputs": d_x,

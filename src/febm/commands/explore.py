@@ -26,22 +26,27 @@ def explore(
     curve: options.Curve = None,
     x: options.X = None,
     y: options.Y = None,
+    covariate: options.Covariate = None,
     wide: options.Wide = False,
     id: options.Id = None,
     traceback: options.Traceback = False,
 ) -> None:
     """Look into models in the browser: draw curves, drag points, see what the model makes of them."""
     with speaking("explore", as_json=False, quiet=False, with_traceback=traceback) as terminal:
-        form = TableForm.of(curve, x, y, None, wide, id)
+        form = TableForm.of(curve, x, y, covariate, wide, id)
         for path in (*models, *(() if data is None else (data,))):
             check_source(path)
 
+        from febm.commands.models import SavedModel
+
+        saved = [SavedModel(path) for path in models]
+        table = None
+        if data is not None:
+            from febm.commands.curve_tables import read_curve_table
+
+            table = read_curve_table(data, form, terminal, saved[0].notes)
+
         from febm.exploring.command import Options, run_command
 
-        curves = None
-        if data is not None:
-            from febm.commands.curve_tables import read_curves
-            from febm.storage import read_header
-
-            curves = read_curves(data, form, terminal, read_header(models[0]).notes)
+        curves = None if table is None else table.curves()
         run_command(Options(models=tuple(models), port=port, browser=not no_browser, data=curves))

@@ -132,6 +132,9 @@ def fit(
         going_on = checkpoints.goes_on(checkpoint, resume=resume, force=force)
 
         from febm.commands.curve_tables import read_curve_table
+
+        table = read_curve_table(data, form, terminal)
+
         from febm.commands.model_settings import make_model, parse_value, set_epochs
         from febm.commands.training import Fit
 
@@ -149,7 +152,6 @@ def fit(
             seed=seed,
             progress=not quiet,
         )
-        table = read_curve_table(data, form, terminal)
         work = Fit(data, table, process, hold_out=hold_out, seed=seed)
         if epochs is not None:
             set_epochs(process, epochs, len(work.training))

@@ -23,19 +23,28 @@ def impute(
             help="Table of partly observed curves; a row with an empty y asks for a value.",
         ),
     ],
-    out: options.TableOut,
-    level: Annotated[
-        float, typer.Option(metavar="SHARE", help="Probability that the interval holds, at each point.")
-    ] = 0.9,
-    draws: Annotated[int, typer.Option(min=0, help="Joint draws to write beside the interval.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            show_default=False,
+            help="Table of the values to write: .csv, .csv.gz, .tsv, .parquet or .json (records).",
+        ),
+    ] = None,
     filled: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Write PARTIAL too, long or wide as it is, with the means filled in.",
+            help="Write PARTIAL with the means in its gaps, long or wide as it is and all else unchanged.",
         ),
     ] = None,
+    level: Annotated[
+        float, typer.Option(metavar="SHARE", help="Probability that the interval holds, at each point.")
+    ] = 0.9,
+    draws: Annotated[int, typer.Option(min=0, help="Joint draws to write beside the interval.")] = 0,
     at: options.At = None,
     noise: options.Noise = False,
     seed: options.Seed = 0,
@@ -43,6 +52,7 @@ def impute(
     curve: options.Curve = None,
     x: options.X = None,
     y: options.Y = None,
+    covariate: options.Covariate = None,
     wide: options.Wide = False,
     id: options.Id = None,
     as_json: options.Json = False,
@@ -51,43 +61,48 @@ def impute(
 ) -> None:
     """Fill in the missing values of partly observed curves: mean, interval and, with --draws, draws.
 
-    Values are asked for where y is empty in PARTIAL, or for every curve at the points --at. The table written is long:
-    curve, x, mean, lower, upper, draw_0, draw_1, …; with several outputs, the column output names the y of a row.
-    With --filled PARTIAL is written too, its gaps filled by the means and all else as it is.
+    Values are asked for where y is empty in PARTIAL, or for every curve at the points --at. The table --out is long,
+    with a row for each value: curve, x, mean, lower, upper, draw_0, draw_1, …; with several outputs, the column output
+    names the y of a row. The table --filled is PARTIAL itself, with means alone. Give one of the two, or both.
     """
     with speaking("impute", as_json=as_json, quiet=quiet, with_traceback=traceback) as terminal:
-        form = TableForm.of(curve, x, y, None, wide, id)
+        form = TableForm.of(curve, x, y, covariate, wide, id)
         if not 0 < level < 1:
             raise UsageError(f"--level is {level}; give a share between 0 and 1, such as 0.9.")
+        if out is None and filled is None:
+            raise UsageError("there is nothing to write; give --out, --filled, or both.")
+        if filled is not None and at:
+            raise UsageError("--filled fills the gaps of PARTIAL, and --at asks for other points; give one of them.")
+        if filled is not None and out is not None and filled.absolute() == out.absolute():
+            raise UsageError("--filled and --out name the same file; name two.")
         check_model(model)
         check_source(partial)
-        check_table_target(out, force=force)
-        if filled is not None:
-            if at:
-                raise UsageError(
-                    "--filled fills the gaps of PARTIAL, and --at asks for other points; give one of them."
-                )
-            if filled.absolute() == out.absolute():
-                raise UsageError("--filled and --out name the same file; name two.")
-            check_table_target(filled, force=force, option="--filled")
+        for option, target in (("--out", out), ("--filled", filled)):
+            if target is not None:
+                check_table_target(target, force=force, option=option)
 
         from febm.checks import count
         from febm.commands.curve_tables import read_curve_table
-        from febm.commands.imputing import at_missing_places, at_points, fill_table, impute_at
-        from febm.commands.models import load_model
+        from febm.commands.models import SavedModel
         from febm.commands.points import parse_points
         from febm.commands.tables import as_written, read_table, write_table
 
-        saved = load_model(model)
+        saved = SavedModel(model)
         points = parse_points(at, saved.columns.x)
         table = read_curve_table(partial, form, terminal, saved.notes)
+        if points is None:
+            table.require_missing()
+
+        from febm.commands.imputing import at_missing_places, at_points, fill_table, impute_at
+
         asked = at_missing_places(table) if points is None else at_points(table, points)
         found = impute_at(saved.process, asked, level=level, draws=draws, noise=noise, seed=seed)
-        write_table(found, out)
+        if out is not None:
+            write_table(found, out)
         if filled is not None:
             whole = read_table(partial)
-            whole = as_written(whole, partial, [name for name in table.columns.curve if name in whole])
-            write_table(fill_table(whole, found, table.columns), filled)
+            spelled = as_written(whole, partial, list(whole.columns))
+            write_table(fill_table(whole, spelled, found, table.columns), filled)
         result = {
             "out": out,
             "filled": filled,
@@ -100,5 +115,7 @@ def impute(
             "columns": list(found.columns)[: len(found.columns) - draws],
         }
         values, curves = count(len(found), "value"), count(len(asked.context), "curve")
-        also = "" if filled is None else f"\n{filled}: {partial.name} with the means filled in"
-        terminal.show(result, f"{out}: {values} of {curves}, with {level:.0%} intervals{also}")
+        shown = [] if out is None else [f"{out}: {values} of {curves}, with {level:.0%} intervals"]
+        if filled is not None:
+            shown.append(f"{filled}: {partial.name}, {values} of {curves} filled in")
+        terminal.show(result, *shown)

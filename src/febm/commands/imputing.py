@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float64
 
 from febm.checks import parse_numbers
 from febm.commands.columns import Columns, as_place
-from febm.commands.curve_tables import CurveTable, id_frame, places_of
+from febm.commands.curve_tables import CurveTable, id_frame
 from febm.curves import Curves
 from febm.io_tables import as_index
 from febm.models import Process
@@ -29,17 +29,8 @@ class Asked(NamedTuple):
 
 def at_missing_places(table: CurveTable) -> Asked:
     """The points of the table whose values are missing, of the curves that have any."""
-    columns = table.columns
-    values = [parse_numbers(table.frame[name])[0] for name in columns.y]
-    wanted = np.isnan(np.stack(values, axis=1))
-    # Checked as a whole first, so that a row of nonsense is refused rather than taken for a gap.
-    curves = table.curves()
+    columns, wanted, curves = table.columns, table.missing, table.curves()
     rows = wanted.any(axis=1)
-    if not rows.any():
-        raise ValueError(
-            f"no value of {', '.join(map(repr, columns.y))} is missing; leave y empty where it is asked for, "
-            "or give the points with --at."
-        )
     asking = table.frame.loc[rows]
     # Curve by curve, in the order that the curves have in the table.
     order = np.argsort(curves.ids.get_indexer(as_index(asking[list(columns.curve)])), kind="stable")
@@ -84,24 +75,25 @@ def impute_at(model: Process, asked: Asked, *, level: float, draws: int, noise: 
     return pd.concat([found, pd.DataFrame(together, columns=_draw_names(draws))], axis=1)
 
 
-def fill_table(frame: pd.DataFrame, found: pd.DataFrame, columns: Columns) -> pd.DataFrame:
-    """The table as it came, with the mean in place of every missing value that was found."""
+def fill_table(frame: pd.DataFrame, spelled: pd.DataFrame, found: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+    """A table as it is `spelled`, with the mean in place of every missing value that was found."""
     outputs = found["output"] if "output" in found else [columns.y[0]] * len(found)
     keys = zip(outputs, *(found[name] for name in (*columns.curve, *columns.x)), strict=True)
     means = dict(zip(keys, found["mean"], strict=True))
-    if columns.wide:
-        ids = [frame[name] for name in columns.curve if name in frame] or [pd.Series(range(len(frame)))]
-        cells = {name: (columns.y[0], [*ids, [as_place(name)] * len(frame)]) for name in places_of(frame, columns)}
-    else:
-        inputs = [parse_numbers(frame[name])[0] for name in columns.x]
-        cells = {name: (name, [*(frame[label] for label in columns.curve), *inputs]) for name in columns.y}
-    return frame.assign(**{name: _filled(frame[name], output, at, means) for name, (output, at) in cells.items()})
-
-
-def _filled(column: pd.Series, output: str, at: list[Any], means: dict[tuple[Any, ...], float]) -> np.ndarray:
-    values, _ = parse_numbers(column)
-    known = zip(values, *at, strict=True)
-    return np.array([means.get((output, *key), value) if np.isnan(value) else value for value, *key in known])
+    ids = [spelled[name].to_numpy() for name in columns.curve if name in spelled] or [np.arange(len(frame))]
+    filled = {}
+    for name in columns.headers if columns.wide else columns.y:
+        output = columns.y[0] if columns.wide else name
+        places = (
+            [np.full(len(frame), as_place(name))] if columns.wide else [parse_numbers(frame[x])[0] for x in columns.x]
+        )
+        gaps = np.flatnonzero(np.isnan(parse_numbers(frame[name])[0])).tolist()
+        asked = {row: (output, *(part[row] for part in (*ids, *places))) for row in gaps}
+        known = {row: means[key] for row, key in asked.items() if key in means}
+        if known:
+            column = spelled[name] if pd.api.types.is_float_dtype(spelled[name]) else spelled[name].astype(object)
+            filled[name] = column.mask(np.isin(np.arange(len(frame)), list(known)), pd.Series(known))
+    return spelled.assign(**filled)
 
 
 def _draw_names(draws: int) -> list[str]:

@@ -17,8 +17,12 @@ def info(
     with speaking("info", as_json=as_json, quiet=quiet, with_traceback=traceback) as terminal:
         check_model(model)
 
+        from febm.commands.models import SavedModel
+
+        saved = SavedModel(model)
+
         from febm.commands.describing import as_sentences, describe
         from febm.commands.tabulating import as_facts
 
-        found = describe(model)
+        found = describe(saved)
         terminal.show(found, as_facts(as_sentences(found)))

@@ -1,40 +1,47 @@
-"""A saved model as commands need it: the process, the notes of its file, and the names of its columns."""
+"""A saved model as commands need it: what its file says of itself, at once, and the model, when it is asked for."""
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from febm import storage
 from febm.commands.columns import Columns
 from febm.commands.targets import check_model
-from febm.models import Process
+from febm.storage_files import read_header
+
+if TYPE_CHECKING:
+    from febm.models import Process
 
 
-class SavedModel(NamedTuple):
-    """A model and where it comes from."""
+class SavedModel:
+    """A model and where it comes from; a file that holds no model is a sentence."""
 
-    process: Process
-    version: str
-    notes: dict[str, Any]
-    columns: Columns
+    def __init__(self, path: Path) -> None:
+        self.path = check_model(path)
+        self.version, self.notes = read_header(path)
 
+    @functools.cached_property
+    def columns(self) -> Columns:
+        """The columns of the table that it was fitted to, or names that stand for them."""
+        return Columns.remembered(self.notes) or Columns.numbered(*self.widths)
 
-def load_model(path: Path) -> SavedModel:
-    """Read a model; a table in its place is a sentence."""
-    check_model(path)
-    process, header = storage.load(path), storage.read_header(path)
-    if not isinstance(process, Process):
-        raise ValueError(f"{str(path)!r} holds a {type(process).__name__}, not a model; give one that febm fit wrote.")
-    process._require_fitted("load")
-    d_x, d_y = widths(process)
-    columns = Columns.remembered(header.notes)
-    if columns is None or (len(columns.x), len(columns.y)) != (d_x, d_y):
-        columns = Columns.numbered(d_x, d_y)
-    return SavedModel(process, header.version, header.notes, columns)
+    @functools.cached_property
+    def process(self) -> Process:
+        """The model itself, for which JAX is imported."""
+        from febm import storage
+        from febm.models import Process
 
+        process = storage.load(self.path)
+        if not isinstance(process, Process):
+            raise ValueError(
+                f"{str(self.path)!r} holds a {type(process).__name__}, not a model; give one that febm fit wrote."
+            )
+        process._require_fitted("load")
+        return process
 
-def widths(process: Process) -> tuple[int, int]:
-    """How many inputs and outputs the functions of a fitted model have."""
-    scaling = process.scaling_  # type: ignore[attr-defined]  # every model of the library takes units off
-    return scaling.d_x, scaling.d_y
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many inputs and outputs its functions have."""
+        scaling = self.process.scaling_  # type: ignore[attr-defined]  # every model of the library takes units off
+        return scaling.d_x, scaling.d_y

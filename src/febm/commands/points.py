@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float64
 
 from febm.checks import count
+from febm.commands.columns import Columns
 from febm.commands.tables import read_table
 from febm.commands.targets import table_ending
 from febm.commands.terminal import UsageError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float64
 
 MOST_POINTS = 10_000_000
 
@@ -36,6 +40,18 @@ def parse_points(given: Sequence[str] | None, names: Sequence[str]) -> Float64[n
     if size > MOST_POINTS:
         raise UsageError(f"--at asks for {size:,} points; {MOST_POINTS:,} are the most.")
     return np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(names))
+
+
+def check_one_row(points: Float64[np.ndarray, "points d_x"] | None, columns: Columns) -> None:
+    """Refuse what a row of a wide table cannot hold: several inputs or outputs, or a point twice."""
+    if len(columns.x) > 1 or len(columns.y) > 1:
+        raise ValueError(
+            f"--wide needs one input and one output, and the model has x {', '.join(columns.x)} and "
+            f"y {', '.join(columns.y)}; leave it out."
+        )
+    if points is not None and len(np.unique(points)) < len(points):
+        places, times = np.unique(points, return_counts=True)
+        raise ValueError(f"--at has {places[times > 1][0]:g} twice; with --wide, a point has one column.")
 
 
 def _axis(text: str) -> Float64[np.ndarray, " points"]:

@@ -26,6 +26,7 @@ def report(
     curve: options.Curve = None,
     x: options.X = None,
     y: options.Y = None,
+    covariate: options.Covariate = None,
     wide: options.Wide = False,
     id: options.Id = None,
     as_json: options.Json = False,
@@ -37,16 +38,18 @@ def report(
     After febm fit --hold-out, give the same table: the curves that were held out are the judges.
     """
     with speaking("report", as_json=as_json, quiet=quiet, with_traceback=traceback) as terminal:
-        form = TableForm.of(curve, x, y, None, wide, id)
+        form = TableForm.of(curve, x, y, covariate, wide, id)
         check_source(model)
         check_source(data)
         check_target(out, force=force)
 
         from febm.commands.judging import as_findings, judges
+
+        judged, curves = judges(model, data, form, terminal)
+
         from febm.reporting import report as write_report
         from febm.reporting.subject import ReportEffort
 
-        judged, curves = judges(model, data, form, terminal)
         effort = ReportEffort.quick() if quick else ReportEffort()
         if quick:
             terminal.say(effort.less())

@@ -36,12 +36,14 @@ def sample(
 
         from febm.checks import count
         from febm.commands.curve_tables import named_frame, wide_frame
-        from febm.commands.models import load_model
-        from febm.commands.points import parse_points
+        from febm.commands.models import SavedModel
+        from febm.commands.points import check_one_row, parse_points
         from febm.commands.tables import write_table
 
-        saved = load_model(model)
+        saved = SavedModel(model)
         points = parse_points(at, saved.columns.x)
+        if wide:
+            check_one_row(points, saved.columns)
         curves = saved.process.sample(number, points, noise=noise, random_state=seed)
         write_table((wide_frame if wide else named_frame)(curves, saved.columns), out)
         result = {

@@ -32,6 +32,8 @@ def read_table(path: Path) -> pd.DataFrame:
             frame = _from_records(json.loads(path.read_text(encoding="utf-8-sig")))
         else:
             frame = _from_text(path, ending)
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{str(path)!r} is empty; a table has a header, and rows below it.") from None
     except (ValueError, EOFError, gzip.BadGzipFile) as error:
         raise ValueError(f"{str(path)!r} cannot be read as {ending} ({error}); fix or export it again.") from error
     if not len(frame.columns) or not len(frame):

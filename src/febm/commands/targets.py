@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 TABLE_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".json")
 
 
 def check_target(path: Path, *, force: bool, option: str = "--out") -> Path:
-    """A file that may be written: in a folder that exists, and not there already, unless `force` says to replace it."""
+    """A file that can be written and may be: one that is there already is replaced only if `force` says so."""
     if path.is_dir():
         raise ValueError(f"{option} is {str(path)!r}, which is a folder; name a file.")
-    if not path.absolute().parent.is_dir():
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
         raise ValueError(
             f"{option} is {str(path)!r}, but the folder {str(path.parent)!r} does not exist; make it first."
         )
@@ -21,7 +24,13 @@ def check_target(path: Path, *, force: bool, option: str = "--out") -> Path:
         )
     if path.exists() and not force:
         raise ValueError(f"{str(path)!r} exists already; name another file, or replace it with --force.")
-    return path
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return path
+    except OSError as error:
+        raise ValueError(
+            f"{option} is {str(path)!r}, but nothing can be written to its folder ({error.strerror}); name another."
+        ) from error
 
 
 def check_table_target(path: Path, *, force: bool, option: str = "--out") -> Path:

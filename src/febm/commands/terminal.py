@@ -96,7 +96,7 @@ def speaking(command: str, *, as_json: bool, quiet: bool, with_traceback: bool) 
     except Exception as error:
         if with_traceback:
             typer.echo(traceback.format_exc(), err=True, nl=False)
-        typer.echo(one_line(f"febm {command}: {_sentence(error)}"), err=True)
+        typer.echo(one_line(f"febm {command}: {_sentence(error).removeprefix(f'{command}: ')}"), err=True)
         raise typer.Exit(REFUSED) from None
 
 

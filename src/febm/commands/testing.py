@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,14 +10,11 @@ import pandas as pd
 from rich.console import RenderableType
 
 from febm.checks import count
-from febm.commands.judging import judges
-from febm.commands.options import TableForm
 from febm.commands.tabulating import as_rich_table
-from febm.commands.targets import table_ending
-from febm.commands.terminal import Terminal
 from febm.curves import Curves
 from febm.datasets.base import Dataset
 from febm.evaluation import power_table, two_sample_test
+from febm.models import Process
 from febm.randomness import as_key
 from febm.reporting.findings import holm
 from febm.reporting.subject import ReportEffort, as_subject
@@ -34,13 +30,11 @@ class Sides(NamedTuple):
     reconstructed: bool
 
 
-def as_sides(a: Path, b: Path, form: TableForm, terminal: Terminal, *, most: int, seed: int) -> Sides:
+def as_sides(judged: Process | Curves, data: Curves | Dataset, *, most: int, seed: int) -> Sides:
     """The two sides of a test: curves, or samples of a model at the points of those that it was not fitted to."""
-    if table_ending(b) is None:
-        raise ValueError(f"{str(b)!r} is no table of curves; a model comes first, and curves second.")
-    first, data = judges(a, b, form, terminal)
     curves = data.evaluation if isinstance(data, Dataset) else data
-    subject = as_subject(first, curves, context=None, effort=ReportEffort(tested=most), key=as_key(seed))
+    effort = ReportEffort(tested=most)
+    subject = as_subject(judged, curves, context=None, effort=effort, key=as_key(seed), owner="test")
     found = subject.functions
     return Sides(found.samples, found.curves, found.reconstructed)
 

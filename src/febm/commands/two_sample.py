@@ -51,6 +51,7 @@ def two_sample(
     curve: options.Curve = None,
     x: options.X = None,
     y: options.Y = None,
+    covariate: options.Covariate = None,
     wide: options.Wide = False,
     id: options.Id = None,
     as_json: options.Json = False,
@@ -65,7 +66,7 @@ def two_sample(
     find one between the curves B themselves.
     """
     with speaking("test", as_json=as_json, quiet=quiet, with_traceback=traceback) as terminal:
-        form = TableForm.of(curve, x, y, None, wide, id)
+        form = TableForm.of(curve, x, y, covariate, wide, id)
         chosen = tuple(dict.fromkeys(words(kernels))) or KERNELS
         unknown = [kernel for kernel in chosen if kernel not in KERNELS]
         if unknown:
@@ -79,10 +80,14 @@ def two_sample(
         check_source(a)
         check_source(b)
 
+        from febm.commands.judging import judges
+
+        judged, curves = judges(a, b, form, terminal)
+
         from febm.checks import count
         from febm.commands.testing import as_sides, power, run_tests, shown_power, shown_tests
 
-        sides = as_sides(a, b, form, terminal, most=most, seed=seed)
+        sides = as_sides(judged, curves, most=most, seed=seed)
         tests = run_tests(sides, chosen, permutations=permutations, seed=seed)
         wanted = None if sizes is None else [int(size) for size in words(sizes) if int(size)]
         table = power(sides, wanted, chosen, trials=trials, seed=seed)

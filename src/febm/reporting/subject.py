@@ -259,31 +259,35 @@ def _places(x: Float[np.ndarray, "points d_x"]) -> np.ndarray:
     return np.zeros(len(x), dtype=int)
 
 
-def as_subject(model: Any, data: Any, *, context: Any, effort: ReportEffort, key: PRNGKeyArray) -> Subject:
+def as_subject(
+    model: Any, data: Any, *, context: Any, effort: ReportEffort, key: PRNGKeyArray, owner: str = "report"
+) -> Subject:
     """Check what was given, and say with a sentence what is wrong with it."""
     from febm.datasets.base import Dataset
 
     reference = None
     if isinstance(data, Dataset):
         data, reference = data.evaluation, data.train
-    curves = as_curves(data, "report: data")
+    curves = as_curves(data, f"{owner}: data")
     if isinstance(model, type):
         raise TypeError(
-            f"report: model is the class {model.__name__}; give a fitted model, {model.__name__}().fit(curves)."
+            f"{owner}: model is the class {model.__name__}; give a fitted model, {model.__name__}().fit(curves)."
         )
     process = model if isinstance(model, Process) else None
-    given = None if process is not None else as_curves(model, "report: model, which is no Process,")
+    given = None if process is not None else as_curves(model, f"{owner}: model, which is no Process,")
     if process is not None:
-        process._require_fitted("report")
+        process._require_fitted(owner)
         curves = _on_grid_of(process, data, curves)
     if given is not None and (given.d_x, given.d_y) != (curves.d_x, curves.d_y):
         raise ValueError(
-            f"report: the samples have d_x={given.d_x}, d_y={given.d_y}, the data d_x={curves.d_x}, d_y={curves.d_y}; "
+            f"{owner}: the samples have d_x={given.d_x}, d_y={given.d_y}, the data d_x={curves.d_x}, d_y={curves.d_y}; "
             "both sets of curves need the same."
         )
     if len(curves) < 2 or (given is not None and len(given) < 2):
-        raise ValueError("report: there is one curve on a side; a distribution needs at least two curves to be judged.")
-    part = None if context is None else as_curves(context, "report: context")
+        raise ValueError(
+            f"{owner}: there is one curve on a side; a distribution needs at least two curves to be judged."
+        )
+    part = None if context is None else as_curves(context, f"{owner}: context")
     return Subject(model=process, given=given, data=curves, reference=reference, context=part, effort=effort, key=key)
 
 
