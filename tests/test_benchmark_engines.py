@@ -164,7 +164,7 @@ def test_a_scheduler_that_is_not_there_is_said_to_be_missing(monkeypatch):
 
 def test_without_dask_the_way_to_get_it_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match=r"pip install dask distributed \(or febm's extra dask\)"):
+    with pytest.raises(ImportError, match=r"pip install 'febm\[dask\]' \(or, alone, pip install dask distributed\)"):
         list(Cluster("tcp://127.0.0.1:9").run(square, [1]))
 
 

@@ -89,17 +89,18 @@ def test_arrays_are_read_without_any_optional_library(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("attempt", "library", "extra"),
+    ("attempt", "library", "need", "extra"),
     [
-        (lambda: CURVES.to_skfda(), "skfda.representation", r"to_skfda needs scikit-fda: pip install scikit-fda"),
-        (lambda: CURVES.to_xarray(), "xarray", r"to_xarray needs xarray: pip install xarray"),
-        (lambda: CURVES.to_frame(library="polars"), "polars", r"needs polars: pip install polars"),
-        (lambda: CURVES.to_wide(library="polars"), "polars", r"needs polars: pip install polars"),
+        (lambda: CURVES.to_skfda(), "skfda.representation", "to_skfda needs scikit-fda", "fda"),
+        (lambda: CURVES.to_xarray(), "xarray", "to_xarray needs xarray", "xarray"),
+        (lambda: CURVES.to_frame(library="polars"), "polars", "needs polars", "polars"),
+        (lambda: CURVES.to_wide(library="polars"), "polars", "needs polars", "polars"),
     ],
 )
-def test_a_missing_library_is_told_how_to_be_installed(attempt, library, extra, monkeypatch):
+def test_a_missing_library_is_told_how_to_be_installed(attempt, library, need, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=rf"Curves.*{extra} .*\(or febm's extra \w+\)"):
+    alone = re.escape(f"(or, alone, pip install {EXTRAS[extra]})")
+    with pytest.raises(ImportError, match=rf"Curves.*{need}: pip install 'febm\[{extra}\]' {alone}$"):
         attempt()
 
 

@@ -627,7 +627,7 @@ def test_missing_libraries_are_named(paths, monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delattr("febm.exploring.server", raising=False)
-    with pytest.raises(ImportError, match=r"pip install starlette uvicorn \(or febm's extra explore\)"):
+    with pytest.raises(ImportError, match=r"pip install 'febm\[explore\]' \(or, alone, pip install starlette uvicorn\)"):
         run_command(Options((paths["linear"],)))
 
 

@@ -143,7 +143,7 @@ def benchmark(
         typer.Option(
             metavar="ADDRESS",
             help="Run on the workers of a Dask scheduler, such as tcp://127.0.0.1:8786. Needed: "
-            f"{how_to_install('dask')}.",
+            f"{how_to_install('dask')}.".replace("[", r"\["),
         ),
     ] = None,
     quick: Annotated[

@@ -35,5 +35,5 @@ def imported(module: str, *, needed_by: str) -> Any:
 
 
 def how_to_install(extra: str) -> str:
-    """What brings the libraries of an extra, wherever febm itself came from."""
-    return f"pip install {EXTRAS[extra]} (or febm's extra {extra})"
+    """What brings the libraries of an extra: febm with it, or, where febm is not to be had by its name, they alone."""
+    return f"pip install 'febm[{extra}]' (or, alone, pip install {EXTRAS[extra]})"
