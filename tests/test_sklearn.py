@@ -131,6 +131,12 @@ class TestColumns:
             fpca().fit(frame)
         assert fpca().fit(frame.to_numpy()).n_features_in_ == 3
 
+    def test_a_long_table_whose_points_are_in_no_order_is_not_taken_for_curves(self):
+        frame = ragged(6).to_frame().set_axis(["patient", "hour", "dose"], axis=1)
+        frame = frame.sample(frac=1.0, random_state=0).sort_values("patient", kind="stable")
+        with pytest.raises(TypeError, match="its rows come in blocks of one 'patient'.*Curves.from_frame"):
+            fpca().fit(frame)
+
     def test_a_wide_table_with_a_column_of_ids_is_sent_to_its_own_door(self, complete):
         frame = pd.DataFrame(np.column_stack([np.arange(40), complete]), columns=["id", *map(str, HOURS)])
         with pytest.raises(TypeError, match=r"by their places, but not all \('id'\).*Curves.from_wide"):
@@ -303,7 +309,9 @@ class TestImputer:
 
     def test_curves_that_lack_nothing_are_themselves(self, model):
         curves = ragged(3)
-        assert febm.FPCA(**QUICK, rank=2).fit(ragged(30)).impute(curves) is curves
+        model = febm.FPCA(**QUICK, rank=2).fit(ragged(30))
+        with pytest.warns(UserWarning, match="nothing of theirs is missing"):
+            assert model.impute(curves) is curves
 
     @pytest.mark.parametrize("name", ["FEBM", "EBP", "VIP"])
     def test_every_model_fills(self, name):

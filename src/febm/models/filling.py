@@ -1,5 +1,6 @@
 """Missing values filled with what a process expects of them: y = E[f(x) | the values observed of the same curve]."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def filled(process: "Process", value: Any) -> Any:
     labelled = labelled_rows(value)
     if labelled is not None:
         return labelled.with_values(_filled_table(process, Table(labelled.points, labelled.values)))
-    return _filled_curves(process, as_curves(value, owner))
+    return _filled_curves(process, as_curves(value, owner), owner)
 
 
 def _filled_table(process: "Process", table: Table) -> np.ndarray:
@@ -42,10 +43,17 @@ def _filled_table(process: "Process", table: Table) -> np.ndarray:
     return values
 
 
-def _filled_curves(process: "Process", curves: Curves) -> Curves:
+def _filled_curves(process: "Process", curves: Curves, owner: str) -> Curves:
     missing = np.isnan(curves.y)
     lacking = np.logical_or.reduceat(missing.any(axis=1), curves.offsets[:-1])
     if not lacking.any():
+        if curves.d_y == 1 and curves.common_points is None:
+            warnings.warn(
+                f"{owner} hold points only where there is a value, so that nothing of theirs is missing. What they are "
+                "like elsewhere is condition(curves).mean(at); tables and arrays with NaN are filled.",
+                UserWarning,
+                stacklevel=4,
+            )
         return curves
     some = curves[lacking]
     means = process.condition(some).mean(some)
