@@ -25,7 +25,7 @@ from febm.exploring.lines import python_lines
 from febm.exploring.numerics import DRAWS, MOST_POINTS, Placed, Question, ask, quick_effort
 from febm.exploring.shelf import stock
 from febm.exploring.warming import warm_up
-from febm.exploring.worker import Worker
+from febm.exploring.worker import Step, Worker
 
 pytest.importorskip("starlette", reason="starlette is not installed")
 from febm.exploring.server import Site, build_app, listen, serving_in_background
@@ -447,14 +447,8 @@ def test_socket_is_of_the_loopback_interface_and_a_taken_port_is_refused():
 
 def test_requests_do_not_wait_for_a_step_of_the_warm_up():
     begun, go_on, order = threading.Event(), threading.Event(), []
-
-    def steps():
-        begun.set()
-        go_on.wait(5)
-        order.append("step")
-        yield
-
-    worker = Worker(steps())
+    step = Step(lambda: (begun.set(), go_on.wait(5), order.append("step")))
+    worker = Worker(iter([step]))
     worker.start()
     assert begun.wait(5)
     for name in ("a", "b"):
@@ -467,23 +461,27 @@ def test_requests_do_not_wait_for_a_step_of_the_warm_up():
 
 def test_warm_up_takes_no_step_while_a_request_is_computed():
     started, go_on, order = threading.Event(), threading.Event(), []
-
-    def steps():
-        for i in range(3):
-            order.append(f"step {i}")
-            yield
-            if i == 0:
-                started.wait(5)
-
-    worker = Worker(steps())
+    worker = Worker(Step(lambda name=name: order.append(name)) for name in ("step 0", "step 1"))
     request = worker.submit(lambda: (started.set(), go_on.wait(5), order.append("answer")))
     worker.start()
+    assert started.wait(5)
     time.sleep(0.1)
     go_on.set()
     request.result(5)
     assert worker.wait_until_warm(5)
     worker.stop()
-    assert order == ["answer", "step 0", "step 1", "step 2"]
+    assert order == ["answer", "step 0", "step 1"]
+
+
+def test_warm_up_waits_as_long_as_a_step_asks_for_after_an_answer():
+    taken = []
+    worker = Worker(Step(lambda: taken.append(time.monotonic()), pause) for pause in (0.0, 0.5))
+    answered = worker.submit(time.monotonic)
+    worker.start()
+    assert worker.wait_until_warm(5)
+    worker.stop()
+    assert taken[1] - answered.result() >= 0.5
+    assert taken[0] - answered.result() < 0.5
 
 
 def test_cancelled_jobs_are_never_computed():
@@ -502,11 +500,10 @@ def test_cancelled_jobs_are_never_computed():
 
 
 def test_worker_survives_a_warm_up_that_fails():
-    def steps():
-        yield
+    def fail():
         raise RuntimeError("a model that cannot be sampled")
 
-    worker = Worker(steps())
+    worker = Worker(iter([Step(fail)]))
     worker.start()
     assert worker.wait_until_warm(5)
     assert worker.submit(lambda: 1).result(5) == 1
@@ -591,7 +588,10 @@ def test_more_points_of_a_neural_process_need_no_further_compilation(folder, cap
 
 def test_warm_up_asks_every_model_that_is_shown(shelf):
     chosen = [dataclasses.replace(shelf[name]) for name in ("solid", "linear", "surface")]
-    assert sum(1 for _ in warm_up(chosen)) > 10
+    steps = list(warm_up(chosen))
+    assert len(steps) > 10
+    for step in steps[:6]:
+        step.job()
     assert ["sight" in vars(each) for each in chosen] == [False, True, True]
 
 
@@ -627,7 +627,9 @@ def test_missing_libraries_are_named(paths, monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delattr("febm.exploring.server", raising=False)
-    with pytest.raises(ImportError, match=r"pip install 'febm\[explore\]' \(or, alone, pip install starlette uvicorn\)"):
+    with pytest.raises(
+        ImportError, match=r"pip install 'febm\[explore\]' \(or, alone, pip install starlette uvicorn\)"
+    ):
         run_command(Options((paths["linear"],)))
 
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from febm.exploring.numerics import MOST_POINTS, Placed, Question, ask, domain, resolutions
+from febm.exploring.room import SIZES as ROOM
 from febm.exploring.shelf import Explored
+from febm.exploring.worker import LONG_PAUSE, SHORT_PAUSE, Step
 from febm.models.gp import GaussianProcess
 
 # Contexts are padded to multiples of eight points or more, so one of each size is enough. A Gaussian process compiles a
@@ -16,26 +18,26 @@ EVERY = (*POWERS, *sorted({*range(1, 41)} - {*POWERS}))
 FEW = 12
 
 
-def warm_up(shelf: Sequence[Explored]) -> Iterator[None]:
-    """Ask every model that is shown for all that clicks will ask for, a question a step."""
+def warm_up(shelf: Sequence[Explored]) -> Iterator[Step]:
+    """Ask every model that is shown for all that clicks will ask for; patiently for what takes long or is rare."""
     shown = [explored for explored in shelf if explored.is_shown]
     for explored in shown:
-        explored.details()
-        yield
+        yield Step(explored.details)
         for size in (0, 1):
-            ask(explored.model, _question(explored, size))
-            yield
+            yield _asking(explored, size)
     for explored in shown:
         for size in _sizes(explored):
-            ask(explored.model, _question(explored, size))
-            yield
+            yield _asking(explored, size, pause=SHORT_PAUSE if size <= ROOM[0] else LONG_PAUSE)
     for explored in shown:
         few = [size for size in _sizes(explored) if size <= FEW]
         offered, usual = resolutions(explored.model)
         for resolution in sorted(offered, key=lambda points: abs(points - usual)):
             for size in (0, *few):
-                ask(explored.model, _question(explored, size, resolution))
-                yield
+                yield _asking(explored, size, resolution, pause=LONG_PAUSE)
+
+
+def _asking(explored: Explored, size: int, resolution: int | None = None, *, pause: float = SHORT_PAUSE) -> Step:
+    return Step(lambda: ask(explored.model, _question(explored, size, resolution)), pause)
 
 
 def _sizes(explored: Explored) -> tuple[int, ...]:

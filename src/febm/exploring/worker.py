@@ -1,16 +1,25 @@
 """One thread that computes what is asked, one request after the other, and one that warms up while nobody asks."""
 
+import contextlib
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
 LONGEST_WAIT = 20.0  # seconds for what is being compiled when the end comes
-PAUSE = 0.25  # seconds without a question before the next step: a drag asks more often
+# Seconds without a question before a step: a drag asks more often than the first, a visitor who clicks than the second.
+SHORT_PAUSE, LONG_PAUSE = 0.25, 2.0
+
+
+class Step(NamedTuple):
+    """A part of a warm-up, to be taken when nobody has asked for some seconds."""
+
+    job: Callable[[], object]
+    pause: float = SHORT_PAUSE
 
 
 class Worker:
@@ -21,11 +30,11 @@ class Worker:
     A step that fails ends the warm-up; the request that needs it will say why.
     """
 
-    def __init__(self, warm_up: Iterator[None]) -> None:
+    def __init__(self, warm_up: Iterator[Step]) -> None:
         self._warm_up = warm_up
         self._jobs: queue.Queue[tuple[Future[Any], Callable[[], Any]] | None] = queue.Queue()
         self._asked = 0  # requests that are not answered yet
-        self._answered = -PAUSE  # when the last one was
+        self._answered = -LONG_PAUSE  # when the last one was
         self._changed = threading.Condition()
         self._stopped = threading.Event()
         self._warm = threading.Event()
@@ -70,18 +79,19 @@ class Worker:
                 self._changed.notify_all()
 
     def _take_steps(self) -> None:
-        try:
-            while not self._stopped.is_set():
-                self._wait_until_idle()
-                next(self._warm_up)
-        except Exception:  # StopIteration among them: the warm-up is over, one way or the other
-            self._warm.set()
+        with contextlib.suppress(Exception):
+            for step in self._warm_up:
+                self._wait_until_idle(step.pause)
+                if self._stopped.is_set():
+                    return
+                step.job()
+        self._warm.set()
 
-    def _wait_until_idle(self) -> None:
+    def _wait_until_idle(self, pause: float) -> None:
         with self._changed:
             while not self._stopped.is_set():
                 self._changed.wait_for(lambda: self._asked == 0 or self._stopped.is_set())
-                left = self._answered + PAUSE - time.monotonic()
+                left = self._answered + pause - time.monotonic()
                 if left <= 0:
                     return
                 self._changed.wait(left)
