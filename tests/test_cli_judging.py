@@ -218,6 +218,16 @@ def test_help_says_what_there_is_and_how_commands_end():
     assert "130" in shown
 
 
+@pytest.mark.parametrize("command", ["demo", "benchmark"])
+def test_a_folder_that_nothing_can_be_written_to_is_one_line(command, tmp_path, monkeypatch):
+    def refuse(**_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("febm.commands.targets.tempfile.TemporaryFile", refuse)
+    line = refusal(command, "--out", tmp_path / "new")
+    assert f"febm {command}: --out is '{tmp_path / 'new'}', but nothing can be written" in line
+
+
 @pytest.mark.parametrize("command", [*COMMANDS])
 def test_every_command_can_show_its_help_and_a_traceback(command):
     shown = CliRunner().invoke(app, [command, "--help"], env=PLAIN).output

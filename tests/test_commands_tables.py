@@ -15,7 +15,7 @@ from febm.commands.curve_tables import named_frame, read_curve_table, read_curve
 from febm.commands.imputing import at_missing_places
 from febm.commands.options import TableForm
 from febm.commands.tables import read_table, write_table
-from febm.commands.targets import check_table_target, check_target
+from febm.commands.targets import check_folder, check_table_target, check_target
 from febm.commands.terminal import Terminal
 
 QUIET = Terminal("fit", quiet=True)
@@ -217,6 +217,8 @@ def test_a_folder_that_nothing_can_be_written_to_is_noticed_beforehand(tmp_path,
     monkeypatch.setattr("febm.commands.targets.tempfile.TemporaryFile", refuse)
     with pytest.raises(ValueError, match=r"--filled is .*, but nothing can be written .* \(Read-only file system\)"):
         check_table_target(tmp_path / "t.csv", force=False, option="--filled")
+    with pytest.raises(ValueError, match=r"--out is .*new/deep', but nothing can be written to "):
+        check_folder(tmp_path / "new" / "deep")
 
 
 def test_what_may_be_written_is_decided_beforehand(tmp_path):

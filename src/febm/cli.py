@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from febm._version import __version__
+from febm.commands import options
 from febm.commands.compare import compare
 from febm.commands.explore import explore
 from febm.commands.fit import fit
@@ -20,7 +21,8 @@ from febm.commands.impute import impute
 from febm.commands.info import info
 from febm.commands.report import report
 from febm.commands.sample import sample
-from febm.commands.terminal import EPILOG
+from febm.commands.targets import check_folder
+from febm.commands.terminal import EPILOG, speaking
 from febm.commands.two_sample import two_sample
 from febm.libraries import how_to_install
 
@@ -76,13 +78,17 @@ def demo(
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for demo.png and demo.csv.")] = Path("febm-demo"),
     seed: Annotated[int, typer.Option(min=0, help="Decides the data, the training and every draw.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
+    traceback: options.Traceback = False,
 ) -> None:
     """Fit a model to curves, draw new ones, fill in missing parts, and judge it, in half a minute."""
-    from febm.demo import run_demo
+    with speaking("demo", as_json=False, quiet=quiet, with_traceback=traceback):
+        check_folder(out)
 
-    result = run_demo(out, random_state=seed, progress=not quiet)
-    if not quiet:
-        _print_result(result)
+        from febm.demo import run_demo
+
+        result = run_demo(out, random_state=seed, progress=not quiet)
+        if not quiet:
+            _print_result(result)
 
 
 @app.command(cls=Command)
@@ -151,6 +157,7 @@ def benchmark(
         typer.Option("--quick", help="F-EBM and functional PCA on Quadratic, one seed, where nothing else is said."),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    traceback: options.Traceback = False,
 ) -> None:
     """Fit and score the models on the paper's data: its tables and figures, with the published numbers beside ours.
 
@@ -158,22 +165,25 @@ def benchmark(
     on where it was. Jobs that fail do not stop the others, and run again next time. On an accelerator the seeds of a
     model are fitted side by side.
     """
-    from febm.benchmark.command import Options, run_command
+    with speaking("benchmark", as_json=False, quiet=quiet, with_traceback=traceback):
+        check_folder(out)
 
-    run_command(
-        Options(
-            tables=table or (),
-            datasets=datasets or (),
-            models=models or (),
-            seeds=seeds,
-            recipe=recipe,
-            out=out,
-            workers=workers,
-            scheduler=scheduler,
-            quick=quick,
-            quiet=quiet,
+        from febm.benchmark.command import Options, run_command
+
+        run_command(
+            Options(
+                tables=table or (),
+                datasets=datasets or (),
+                models=models or (),
+                seeds=seeds,
+                recipe=recipe,
+                out=out,
+                workers=workers,
+                scheduler=scheduler,
+                quick=quick,
+                quiet=quiet,
+            )
         )
-    )
 
 
 def _print_result(result: DemoResult) -> None:

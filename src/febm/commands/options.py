@@ -153,8 +153,8 @@ def words(given: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def model_names(given: Iterable[str], option: str) -> tuple[str, ...]:
-    """The models that words stand for, whatever their case."""
-    known = {name.lower(): name for name in MODELS}
+    """The models that words stand for, whatever their case; two have short names as well."""
+    known = {name.lower(): name for name in MODELS} | {"gp": "GaussianProcess", "np": "NeuralProcess"}
     unknown = [word for word in given if word.lower() not in known]
     if unknown:
         raise UsageError(f"{option} is {unknown[0]!r}; choose one of {', '.join(MODELS)}.")

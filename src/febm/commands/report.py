@@ -20,7 +20,14 @@ def report(
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Heading of the page.", show_default="names the model")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer tests, splits and draws, for a first look.")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="A first look in a third of the time: fewer curves and ways to hide points, no table of power, "
+            "no maps, samplers not examined.",
+        ),
+    ] = False,
     seed: options.Seed = 0,
     force: options.Force = False,
     curve: options.Curve = None,

@@ -24,13 +24,15 @@ def check_target(path: Path, *, force: bool, option: str = "--out") -> Path:
         )
     if path.exists() and not force:
         raise ValueError(f"{str(path)!r} exists already; name another file, or replace it with --force.")
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return path
-    except OSError as error:
-        raise ValueError(
-            f"{option} is {str(path)!r}, but nothing can be written to its folder ({error.strerror}); name another."
-        ) from error
+    _try_to_write(folder, path, option)
+    return path
+
+
+def check_folder(path: Path) -> Path:
+    """A folder that is there or can be made, and written to."""
+    there = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    _try_to_write(there, path, "--out")
+    return path
 
 
 def check_table_target(path: Path, *, force: bool, option: str = "--out") -> Path:
@@ -50,6 +52,17 @@ def check_model_target(path: Path, *, force: bool) -> Path:
 def table_ending(path: Path) -> str | None:
     """The ending that says the format of a table; None where it says none."""
     return next((ending for ending in TABLE_ENDINGS if path.name.lower().endswith(ending)), None)
+
+
+def _try_to_write(folder: Path, path: Path, option: str) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{option} is {str(path)!r}, but nothing can be written to {str(folder)!r} ({error.strerror}); "
+            "name another."
+        ) from error
 
 
 def check_source(path: Path) -> Path:

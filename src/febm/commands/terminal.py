@@ -85,7 +85,7 @@ def speaking(command: str, *, as_json: bool, quiet: bool, with_traceback: bool) 
         with warnings.catch_warnings():
             warnings.showwarning = warn  # type: ignore[assignment]
             yield terminal
-    except (typer.Exit, typer.Abort, BrokenPipeError):
+    except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
         raise
     except UsageError as error:
         typer.echo(one_line(f"febm {command}: {error} febm {command} --help has the options."), err=True)

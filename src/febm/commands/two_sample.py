@@ -102,7 +102,10 @@ def two_sample(
             "power": table.to_dict("records"),
             "seed": seed,
         }
-        sentence = f"Smallest p-value, corrected for {count(len(tests), 'kernel')}: {smallest:.3g}."
+        sentence = (
+            f"Smallest p-value, corrected for {count(len(tests), 'kernel')}: {smallest:.3g}. "
+            f"{'They differ' if smallest < LEVEL else 'No difference is found'} at the level {LEVEL:.0%}."
+        )
         terminal.show(result, *shown_tests(tests, sides), *shown_power(table), sentence)
         if fail_below is not None and smallest < fail_below:
             raise typer.Exit(DIFFERENT)
