@@ -88,6 +88,8 @@ def test_a_person_reads_tests_and_power(folder):
     shown = call("test", folder / "a.csv", folder / "alike.csv", *FEW).stdout
     assert "40 curves against 40, at their common points" in shown
     assert "Smallest p-value, corrected for 2 kernels" in shown
+    assert "at the level 5%" in shown
+    assert "They differ" in call("test", folder / "a.csv", folder / "different.csv", *FEW).stdout
 
 
 def test_one_curve_is_no_distribution_to_judge_by(folder, tmp_path):

@@ -4,12 +4,16 @@ import pytest
 
 import febm
 from febm.commands.model_settings import changed_settings, make_model, parse_value, set_epochs
-from febm.commands.options import MODELS
+from febm.commands.options import MODELS, model_names
 from febm.commands.terminal import UsageError
 
 
 def made(name="FEBM", recipe="default", settings=(), **options):
     return make_model(name, recipe=recipe, options=options, settings=settings, seed=3, progress=False)
+
+
+def test_models_have_their_names_in_any_case_and_two_of_them_short_ones():
+    assert model_names(["fpca", "GP", "FPCA", "np"], "--models") == ("FPCA", "GaussianProcess", "NeuralProcess")
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -13,6 +13,7 @@ from febm.commands.targets import check_source
 from febm.commands.terminal import DIFFERENT, UsageError, speaking
 
 KERNELS = ("id", "fpca", "whitened", "sqr", "cexp", "cov")
+LEVEL = 0.05
 
 
 def two_sample(
