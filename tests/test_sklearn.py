@@ -134,7 +134,7 @@ class TestColumns:
     def test_a_long_table_whose_points_are_in_no_order_is_not_taken_for_curves(self):
         frame = ragged(6).to_frame().set_axis(["patient", "hour", "dose"], axis=1)
         frame = frame.sample(frac=1.0, random_state=0).sort_values("patient", kind="stable")
-        with pytest.raises(TypeError, match="its rows come in blocks of one 'patient'.*Curves.from_frame"):
+        with pytest.raises(TypeError, match=r"its rows come in blocks of one 'patient'.*Curves.from_frame"):
             fpca().fit(frame)
 
     def test_a_wide_table_with_a_column_of_ids_is_sent_to_its_own_door(self, complete):

@@ -264,7 +264,7 @@ def kernel_matrix(kernel: Kernel, x1: np.ndarray, x2: np.ndarray | None = None) 
         # Sizes are rounded up to powers of two so that a new number of points seldom means a new compilation.
         points = (jnp.asarray(_pad_rows(x)) for x in (x1, x2))
         matrix = _evaluate(in_float64(kernel), *points)
-        return np.array(matrix[:rows, :columns])
+        return np.array(np.asarray(matrix)[:rows, :columns])
 
 
 class Parts(NamedTuple):
