@@ -24,7 +24,7 @@ def report(
         bool,
         typer.Option(
             "--quick",
-            help="A first look in a third of the time: fewer curves and ways to hide points, no table of power, "
+            help="A first look in less than half the time: fewer curves and ways to hide points, no table of power, "
             "no maps, samplers not examined.",
         ),
     ] = False,

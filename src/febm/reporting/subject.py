@@ -88,7 +88,7 @@ class ReportEffort:
 
     @classmethod
     def quick(cls) -> ReportEffort:
-        """A first look, in a third of the time: what is left out is what takes long, and `less` names it."""
+        """A first look, in less than half the time: what is left out is what takes long, and `less` names it."""
         return cls(
             tested=200,
             power_sizes=(),
