@@ -10,6 +10,7 @@ from sklearn.gaussian_process import kernels as sklearn_kernels
 
 from febm import kernel_fit
 from febm.curves import Curves
+from febm.images import grid2d
 from febm.kernel_fit import fit_kernel
 from febm.kernels import (
     Constant,
@@ -227,8 +228,30 @@ def test_a_kernel_that_is_held_fixed_stays_and_the_noise_is_fitted():
     assert fit.noise_variance == pytest.approx(0.05, rel=0.3)
 
 
-def test_further_starts_leave_a_bad_place():
+def boxes(number: int) -> Curves:
+    """Pictures with a small bright square each."""
+    corners = np.random.default_rng(0).uniform(0.05, 0.8, (number, 1, 2))
+    inside = np.abs(grid2d(20, 20) - corners - 0.075) < 0.075
+    return Curves.from_images(inside.all(axis=2).reshape(number, 20, 20).astype(float))
+
+
+@pytest.mark.parametrize("name", ["gaussian", "matern52"])
+def test_search_that_takes_all_for_noise_is_made_again(name):
+    fit = fit_kernel(name, boxes(20), key=KEY)
+    assert 0.02 < fit.kernel.kernel2.length_scale < 0.2
+    assert fit.noise_variance < 0.5 * fit.kernel.kernel1.value
+
+
+def test_noise_is_found_to_be_noise():
+    values = 2 + 0.5 * np.random.default_rng(1).normal(size=(30, 40))
+    fit = fit_kernel("matern52", Curves.from_grid(np.linspace(0, 1, 40), values), key=KEY)
+    expected = -0.5 * (np.log(2 * np.pi * values.var()) + 1)
+    assert fit.log_likelihood / values.size == pytest.approx(expected, abs=2e-3)
+
+
+def test_further_starts_leave_a_bad_place(monkeypatch):
     """A search that begins with paths far too rough ends where everything is noise."""
+    monkeypatch.setattr(kernel_fit, "FRESH_STARTS", 0)
     curve = draw_curves(2.0 * Matern52(0.3), curves=1, noise=0.01, seed=17, ragged=False)
     options = dict(key=KEY, mean="zero", first_noise=2.0)
     once = fit_kernel(0.1 * Matern52(0.003), curve, **options)

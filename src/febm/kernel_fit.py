@@ -37,6 +37,8 @@ FIRST_NOISE = 0.01
 LARGEST_FACTOR = 1e5
 # Further starts are the likeliest of so many, each value of them within this factor of where the search starts.
 TRIALS, TRIAL_FACTOR = 24, 30.0
+# Further starts of a search that ended where curves are nothing but noise, and what a value has to gain over that.
+FRESH_STARTS, LEAST_GAIN = 2, 1e-6
 
 
 class KernelFit(NamedTuple):
@@ -190,7 +192,11 @@ def maximise(
     starts: int = 1,
     max_iterations: int = 200,
 ) -> KernelFit:
-    """The likeliest kernel, noise and mean that L-BFGS reaches."""
+    """The likeliest kernel, noise and mean that L-BFGS reaches.
+
+    A search may overshoot to length scales below the distances of all points, where nothing tells it the way back; it
+    is then made again from elsewhere.
+    """
     count = data.mask.sum() * data.y.shape[2]
     data = rounded(data)
     with float64():
@@ -205,16 +211,30 @@ def maximise(
         best = search.vector
         if best.size:
             options = {"maxiter": max_iterations, "ftol": 1e-10, "gtol": 1e-6}
-            ends = [
-                scipy.optimize.minimize(
+
+            def climb(start: np.ndarray) -> scipy.optimize.OptimizeResult:
+                return scipy.optimize.minimize(
                     objective, start, jac=True, bounds=search.bounds, method="L-BFGS-B", options=options
                 )
-                for start in [best, *_further_starts(search, objective, starts - 1, generator)]
-            ]
+
+            ends = [climb(best)]
+            is_lost = ends[0].fun > _loss_of_noise(data, centred) - LEAST_GAIN
+            further = max(starts - 1, FRESH_STARTS if is_lost else 0)
+            ends += map(climb, _further_starts(search, objective, further, generator))
             best = min(ends, key=lambda end: end.fun).x
         loss, _, constant, (kernel, noise) = _evaluate(search, best, data, centred, whiten)
         kernel = jax.tree.map(lambda leaf: np.asarray(leaf) if eqx.is_array(leaf) else leaf, kernel)
         return KernelFit(kernel, float(noise), np.array(constant), -float(loss), data.values)
+
+
+def _loss_of_noise(data: Design, centred: bool) -> float:
+    """−log-likelihood of a value where all are independent, with the variance that they have."""
+    seen = data.mask[:, :, None] * data.output.sum(axis=2)[:, None]  # empty replicates are of no output
+    means = np.zeros(data.output.shape[2])
+    if centred:
+        means = np.einsum("dpr,dpr,dro->o", seen, data.y, data.output) / np.einsum("dpr,dro->o", seen, data.output)
+    variance = np.average((data.y - (data.output @ means)[:, None]) ** 2, weights=seen)
+    return 0.5 * float(np.log(2 * np.pi * variance) + 1)
 
 
 def _further_starts(search: Search, objective: Any, count: int, generator: np.random.Generator) -> list[np.ndarray]:
