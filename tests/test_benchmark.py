@@ -184,7 +184,8 @@ def test_models_complete_the_same_pixels_of_pictures(small_pictures):
         ("downsample", "1/4")
     }
     assert scores["mse"] < 1e-4
-    assert scores.index.tolist() == list(jobs_module.SCORES)
+    assert scores.index.tolist() == [*jobs_module.SCORES, "log_level"]
+    assert -0.7 < scores["log_level"] < 0
 
 
 def test_samples_of_pictures_with_labels_are_judged(monkeypatch):

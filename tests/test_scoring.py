@@ -20,6 +20,7 @@ from febm.evaluation.scoring import (
     energy_score,
     energy_score_gaussian,
     interval_score,
+    level_log_score,
     pit_values,
 )
 
@@ -175,6 +176,30 @@ def test_pit_follows_the_rank():
     assert (at[5.0] > 4 / 5).all()
 
 
+# Levels
+
+THIRDS = np.array([0.0, 1.0, 2.0, 3.0])
+
+
+def test_level_has_the_share_of_its_draws_and_of_one_more():
+    draws = np.array([[0.5, 0.5], [1.5, 0.5], [1.0, 0.5]])
+    expected = np.log([(2 + 1 / 3) / 4, (1 / 3) / 4])
+    np.testing.assert_allclose(level_log_score(draws, np.array([1.2, 2.5]), THIRDS), expected)
+
+
+def test_outer_levels_hold_what_is_beyond_them():
+    draws = np.array([[-7.0], [0.5], [9.0]])
+    lowest, highest = (level_log_score(draws, np.array([value]), THIRDS) for value in (-1.0, 30.0))
+    np.testing.assert_allclose([lowest, highest], np.log([[7 / 12], [4 / 12]]))
+
+
+def test_probabilities_of_all_levels_add_up():
+    draws = np.random.default_rng(0).normal(1.5, 1.0, size=(50, 1))
+    assert sum(np.exp(level_log_score(draws, np.array([value]), THIRDS)) for value in (0.5, 1.5, 2.5)) == pytest.approx(
+        1
+    )
+
+
 # Propriety
 
 ALTERNATIVES = {"wrong mean": (0.7, 1.0), "too narrow": (0.0, 0.5), "too wide": (0.0, 2.0)}
@@ -183,12 +208,13 @@ ALTERNATIVES = {"wrong mean": (0.7, 1.0), "too narrow": (0.0, 0.5), "too wide": 
 def scores_of(shift, spread, observed):
     """Scores of N(shift, spread²) in five independent dimensions, one row a curve."""
     rng = np.random.default_rng(1)
-    found = {"crps": [], "energy": [], "interval": []}
+    found = {"crps": [], "energy": [], "interval": [], "level": []}
     for row in observed:
         draws = rng.normal(shift, spread, size=(200, len(row)))
         found["crps"].append(crps_from_draws(draws, row).mean())
         found["energy"].append(energy_score(draws, row))
         found["interval"].append(interval_score(*central_interval(draws, 0.9), row, 0.9).mean())
+        found["level"].append(-level_log_score(draws, row, np.linspace(-3, 3, 13)).mean())
     return {name: np.array(values) for name, values in found.items()}
 
 

@@ -37,6 +37,7 @@ SCORE_NAMES = {
     "mse": "squared error",
     "crps": "CRPS",
     "log_density": "log density",
+    "log_level": "log probability of level",
     "coverage_90": "coverage of 90\u00a0%",
     "coverage_50": "coverage of 50\u00a0%",
     "error": "coverage",
@@ -53,9 +54,10 @@ SCORE_NAMES = {
 }
 
 IMAGES = (
-    "Pixels between every second row and column, filled in. And samples: the share that a classifier gives one kind a "
-    "probability above 0.8, the share of the rarest kind, total variation over that of the data, the median distance "
-    "from the nearest training picture, and the Fréchet distance of features."
+    "Pixels between every second row and column, filled in; the log probability is that of the right one of 16 grey "
+    "levels, in nats. And samples: the share that a classifier gives one kind a probability above 0.8, the share of "
+    "the rarest kind, total variation over that of the data, the median distance from the nearest training picture, "
+    "and the Fréchet distance of features."
 )
 CALIBRATION = (
     "A random half of the points given the other half: the mean distance of coverage from its level, and the largest "

@@ -234,8 +234,12 @@ def predict_in_blocks(
     noise: bool,
     random_state: RandomState,
     owner: str,
+    densities: bool = True,
 ) -> Iterator[Predictive]:
-    """`predict` for few curves at a time, so that any number of them needs little memory; see `matching`."""
+    """`predict` for few curves at a time, so that any number of them needs little memory; see `matching`.
+
+    Densities may take far longer than draws where only chains know the posterior: without them, they are NaN.
+    """
     key = as_key(random_state)
     for part in _blocks(target, draws):
         shown, asked = context[part], target[part]
@@ -245,7 +249,8 @@ def predict_in_blocks(
         present = ~np.isnan(asked.y)
         values = _finite(mean.y if isinstance(mean, Curves) else np.asarray(mean), asked, 1, "mean", process)[present]
         drawn = _draws(process, posterior, asked, draws, noise, sample_key)
-        yield Predictive(asked, values, drawn, _log_density(process, posterior, shown, asked, owner), noise)
+        density = _log_density(process, posterior, shown, asked, owner) if densities else np.full(len(asked), np.nan)
+        yield Predictive(asked, values, drawn, density, noise)
 
 
 def _draws(

@@ -51,6 +51,22 @@ def crps_gaussian(mean: Any, sd: Any, observed: Any) -> Float[ndarray, "..."]:
     return sd * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
 
 
+def level_log_score(
+    draws: Float[ndarray, "draws values"], observed: Float[ndarray, " values"], edges: Float[ndarray, " edges"]
+) -> Float[ndarray, " values"]:
+    """The log probability of the level that each value is in, in nats: higher is better.
+
+    Levels are the intervals between `edges`; the first and the last one hold what lies beyond them too. So models can
+    be compared that have a density and such that give single values a probability. A draw more, spread evenly over the
+    levels, keeps a level that no draw is in from having none.
+    """
+    draws, observed = _checked(draws, observed, "level_log_score", least=1)
+    inner = np.asarray(edges, dtype=float)[1:-1]
+    own = np.searchsorted(inner, observed, side="right")
+    same = np.count_nonzero(np.searchsorted(inner, draws, side="right") == own, axis=0)
+    return np.log((same + 1 / (len(inner) + 1)) / (len(draws) + 1))
+
+
 def energy_score(draws: Float[ndarray, "draws values"], observed: Float[ndarray, " values"]) -> float:
     """The fair energy score of all values together, with the Euclidean norm: lower is better.
 
