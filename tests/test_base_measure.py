@@ -249,6 +249,11 @@ def model():
 
 
 class TestRoughModel:
+    def test_its_energy_is_that_of_networks_that_differ(self, model):
+        members = model.model_.prior.energy.network.members
+        assert members.weights[-1].shape[0] == febm.tilting.TiltTraining.networks
+        assert np.ptp(np.asarray(members.weights[-1]), axis=0).max() > 0
+
     def test_it_has_a_remainder_and_roughness(self, model):
         assert isinstance(model.basis_, Enriched)
         assert isinstance(model.model_.generator, febm.networks.RoughGenerator)

@@ -50,6 +50,13 @@ def test_help_of_the_installed_command_does_not_wait_for_jax():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_package_runs_as_the_command_does():
+    commands = ([FEBM], [sys.executable, "-m", "febm"])
+    first, second = (subprocess.run([*one, "--help"], capture_output=True, text=True, check=True) for one in commands)
+    assert "Usage: febm " in first.stdout
+    assert first.stdout == second.stdout
+
+
 HEAVY = ("jax", "sklearn", "scipy", "matplotlib", "equinox")
 
 

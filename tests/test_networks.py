@@ -6,6 +6,7 @@ import pytest
 
 from febm.networks import (
     ACTIVATIONS,
+    Committee,
     LinearGenerator,
     NetworkGenerator,
     ResidualGenerator,
@@ -106,6 +107,17 @@ def test_impossible_networks_are_refused_with_a_sentence(arguments, sentence):
     settings = {"in_size": 2, "out_size": 2, "width": 8, "depth": 3, "activation": "relu"} | arguments
     with pytest.raises(ValueError, match=sentence):
         ResidualMLP(**settings, key=KEY)
+
+
+@pytest.mark.parametrize("out_size", ["scalar", 3])
+def test_committee_is_the_mean_of_its_networks(out_size):
+    members = [randomised(ResidualMLP(2, out_size, width=8, key=key)) for key in jax.random.split(KEY, 3)]
+    members[1] = jax.tree.map(lambda leaf: -0.3 * leaf, members[1])
+    committee, z = Committee.of(members), jnp.array([0.5, -1.0])
+    expected = np.mean([member(z) for member in members], axis=0)
+    np.testing.assert_allclose(committee(z), expected, rtol=1e-5)
+    np.testing.assert_allclose(jax.vmap(committee)(z[None])[0], expected, rtol=1e-5)
+    assert (committee.in_size, committee.out_size) == (2, out_size)
 
 
 def test_linear_generator_pads_with_zeros():

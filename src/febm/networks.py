@@ -4,7 +4,7 @@ Hidden layers are h₁ = a(W₁z + b₁) and hₖ = a(Wₖhₖ₋₁ + bₖ) + h
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import sqrt
 from typing import Literal
@@ -75,6 +75,36 @@ class ResidualMLP(eqx.Module):
             hidden = activate(hidden @ weight + bias) + hidden
         output = hidden @ last[0] + last[1]
         return output[0] if self.out_size == "scalar" else output
+
+
+class Committee(eqx.Module):
+    """The mean of networks of one shape: where one has overfitted another has not.
+
+    Parameters
+    ----------
+    members : the networks, the arrays of all of them stacked; `Committee.of` does that.
+    """
+
+    members: ResidualMLP
+
+    @classmethod
+    def of(cls, networks: Sequence[ResidualMLP]) -> "Committee":
+        """The committee of some networks."""
+        return cls(jax.tree.map(lambda *arrays: jnp.stack(arrays), *networks))
+
+    @property
+    def in_size(self) -> int:
+        """Length of the input."""
+        return self.members.in_size
+
+    @property
+    def out_size(self) -> int | Literal["scalar"]:
+        """Length of the output, or "scalar"."""
+        return self.members.out_size
+
+    def __call__(self, z: Float[Array, " in_size"]) -> Float[Array, "*out_size"]:
+        """The mean output for one input; batches are the caller's `vmap`."""
+        return jnp.mean(eqx.filter_vmap(lambda member: member(z))(self.members), axis=0)
 
 
 class Generator(eqx.Module):

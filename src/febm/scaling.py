@@ -50,7 +50,7 @@ class Scaling(eqx.Module):
         each output: values are binned by place, each bin gets a Gaussian before and after the transform, and the
         transform is taken that gains most log-likelihood (Jacobian included) when the gain is more than 0.1 nats
         per value. So that a few values cannot decide, one value's gain counts for at most 3 nats, and zeros, which
-        have no density under a power, have no vote on it. Beyond 99 % of the training values a transform that values
+        have no density under a power, have no vote on it. Beyond the farthest training value a transform that values
         chose goes on as a straight line: a mean over functions would else be that of the few that grow by factors
         there. "censored" is for values of which many are the smallest, as black pixels are: the functions behind them
         go on below, see `febm.censoring`, and what comes back is no less than the smallest and no more than the

@@ -15,11 +15,11 @@ from febm import conjugate
 from febm.base_measure import as_prior
 from febm.conjugate import Mixture, Projection
 from febm.importance import ScoreDraws, TiltLikelihood, log_normaliser, propose
-from febm.networks import ResidualMLP
+from febm.networks import Committee, ResidualMLP
 from febm.priors import Energy
 from febm.progress import Progress, Silent
 from febm.randomness import numpy_generator
-from febm.training import Group, Optimisation, Trained, train
+from febm.training import Group, Optimisation, Training, train_each
 
 # Proposals behind the held-out score, in blocks of those behind a step of the training.
 JUDGING_BLOCKS = 4
@@ -30,10 +30,11 @@ ENERGY_FLOOR = -6.0
 
 @dataclasses.dataclass(frozen=True)
 class TiltTraining:
-    """The energy network and how it is trained.
+    """The energy networks and how they are trained.
 
-    Every step has one of `blocks` blocks of `proposals` draws of the base measure for the normalising constant: drawn
-    beforehand, they make the cost of a step independent of the number of components.
+    The energy is the mean of so many `networks`, each trained from a start of its own: on held-out curves it is worth
+    more than any one of them. Every step has one of `blocks` blocks of `proposals` draws of the base measure for the
+    normalising constant: drawn beforehand, they make the cost of a step independent of the number of components.
 
     The strong weight decay is what lets hundreds of curves teach a network: with a hundredth of it the held-out gain
     of the tilt was a third on real data (pedestrian counts, electricity demand), and gone after a few epochs.
@@ -47,6 +48,7 @@ class TiltTraining:
     posterior_draws: int = 16
     proposals: int = 4096
     blocks: int = 64
+    networks: int = 5
     group: Group = Group(rate=1e-3, factor=0.5, minimum=1e-5, weight_decay=1.0)
 
 
@@ -76,7 +78,7 @@ def try_tilt(
     """
     draw_key, train_key = jax.random.split(key)
     scores, log_evidence = _draw_scores(partial, projection, noise_variance, training, draw_key)
-    history = _train(
+    what = _training(
         partial,
         scores[~held_out],
         scores[held_out],
@@ -87,7 +89,9 @@ def try_tilt(
         key=train_key,
         progress=progress,
         checkpoint=checkpoint,
-    ).history
+    )
+    (trained,) = train_each([what])
+    history = trained.history
     best = history.score.idxmax()
     evidence = float(np.mean(log_evidence[held_out]) + history.score[best])
     return Trial(int(history.epoch[best]), evidence, history)
@@ -102,24 +106,24 @@ def fit_tilt(
     training: TiltTraining,
     key: PRNGKeyArray,
 ) -> tuple[Energy, Float[Array, ""]]:
-    """Train an energy on `leading`, fitted to all curves, for as long as a trial says; and log ∫ exp(−E) p₀."""
+    """The energy of `leading`, fitted to all curves, trained for as long as a trial says; and log ∫ exp(−E) p₀."""
     draw_key, train_key, constant_key = jax.random.split(key, 3)
     scores, _ = _draw_scores(leading, projection, noise_variance, training, draw_key)
     steps = epochs * _batches(len(scores))
-    trained = _train(
-        leading,
-        scores,
-        scores,
-        steps,
-        steps + 1,
-        noise_variance,
-        training=training,
-        key=train_key,
-        progress=Silent(),
+    trained = train_each(
+        [
+            _training(leading, scores, scores, steps, steps + 1, noise_variance, training=training, key=own_key)
+            for own_key in jax.random.split(train_key, training.networks)
+        ]
     )
-    proposals = propose(as_prior(leading, scores.shape[-1]), constant_key, 32, training.proposals)
-    constant, _ = eqx.filter_jit(log_normaliser)(trained.model, proposals)
-    return trained.model, constant
+    energy = _energy(Committee.of([one.model.network for one in trained]))
+    proposals = propose(as_prior(leading, energy.dim), constant_key, 32, training.proposals)
+    constant, _ = eqx.filter_jit(log_normaliser)(energy, proposals)
+    return energy, constant
+
+
+def _energy(network: ResidualMLP | Committee) -> Energy:
+    return Energy(network, network.in_size, floor=ENERGY_FLOOR)
 
 
 def _draw_scores(
@@ -132,7 +136,7 @@ def _draw_scores(
     return jnp.asarray(draws, jnp.float32), posterior.log_evidence
 
 
-def _train(
+def _training(
     mixture: Mixture,
     scores: Float[Array, "curves draws seen"],
     held_out: Float[Array, "others draws seen"],
@@ -142,9 +146,9 @@ def _train(
     *,
     training: TiltTraining,
     key: PRNGKeyArray,
-    progress: Progress,
+    progress: Progress = Silent(),
     checkpoint: Path | None = None,
-) -> Trained:
+) -> Training:
     network_key, propose_key, judge_key, train_key = jax.random.split(key, 4)
     seen = scores.shape[-1]
     network = ResidualMLP(
@@ -157,12 +161,12 @@ def _train(
         key=network_key,
     )
     batches, base = _batches(len(scores)), as_prior(mixture, seen)
-    return train(
+    return Training(
         TiltLikelihood(
             propose(base, propose_key, training.blocks, training.proposals),
             propose(base, judge_key, JUDGING_BLOCKS, training.proposals),
         ),
-        Energy(network, seen, floor=ENERGY_FLOOR),
+        _energy(network),
         ScoreDraws(scores),
         ScoreDraws(held_out),
         groups={"prior": training.group},

@@ -172,6 +172,13 @@ def train(*what: Any, **how: Any) -> Trained:
     return train_together([Training(*what, **how)])[0]
 
 
+def train_each(trainings: Sequence[Training]) -> list[Trained]:
+    """Train models that are `alike` in the quicker way: side by side on an accelerator, else one after the other."""
+    if jax.default_backend() != "cpu":
+        return train_together(trainings)
+    return [trained for one in trainings for trained in train_together([one])]
+
+
 def train_together(trainings: Sequence[Training]) -> list[Trained]:
     """Train models that are `alike` side by side: each has the end, and the checkpoint, that it would have alone.
 
