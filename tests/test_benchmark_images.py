@@ -44,9 +44,9 @@ def test_every_model_has_its_rows_between_what_was_seen_and_the_truth(run, name)
     assert drawn.name == f"images_{name}"
     assert [axes.get_ylabel() for axes in drawn.figure.axes] == [
         "seen",
-        *("FEBM, mean", "FEBM, draw", "FEBM, spread"),
-        *("GaussianProcess, mean", "GaussianProcess, draw"),
-        *("NeuralProcess, mean", "NeuralProcess, draw"),
+        *("FEBM\nmean", "FEBM\ndraw", "FEBM\nspread"),
+        *("GaussianProcess\nmean", "GaussianProcess\ndraw"),
+        *("NeuralProcess\nmean", "NeuralProcess\ndraw"),
         "truth",
     ]
     assert all(axes.images for axes in drawn.figure.axes)
@@ -77,9 +77,9 @@ def test_half_a_slope_is_completed_and_its_spread_is_the_uncertainty(run):
     models, truth = run("FPCA")
     drawn = draw_part(models, "half")
     whole = truth.to_images()
-    for label in ("FPCA, mean", "FPCA, draw", "truth"):
+    for label in ("FPCA\nmean", "FPCA\ndraw", "truth"):
         np.testing.assert_allclose(shown(drawn, label)[:, :SIDE], whole[0], atol=0.02)
-    assert shown(drawn, "FPCA, spread").max() < 0.02
+    assert shown(drawn, "FPCA\nspread").max() < 0.02
 
 
 def test_without_models_of_images_nothing_is_drawn(run, tmp_path):
@@ -92,6 +92,6 @@ def test_a_model_that_cannot_be_read_leaves_the_others_alone(run, tmp_path):
     with pytest.warns(UserWarning, match="GaussianProcess on fashion_mnist is not drawn"):
         drawn = draw_part(models, "half")
     assert {axes.get_ylabel() for axes in drawn.figure.axes if not axes.images} == {
-        "GaussianProcess, mean",
-        "GaussianProcess, draw",
+        "GaussianProcess\nmean",
+        "GaussianProcess\ndraw",
     }

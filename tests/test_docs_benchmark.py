@@ -28,3 +28,13 @@ def test_new_rows_take_the_place_of_those_of_the_same_model_seed_and_table_only(
     old = pd.DataFrame([row | {"value": 1.0}, row | {"value": 2.0, "seed": 1}, row | {"value": 3.0, "table": "power"}])
     new = pd.DataFrame([row | {"value": 9.0, "metric": "other"}])
     assert sorted(page.updated(old, new).value) == [2.0, 3.0, 9.0]
+
+
+def test_seconds_that_are_known_stay_where_that_is_asked_for(page):
+    row = dict(table="fit", dataset="stocks", model="FEBM", recipe="default", seed=0, split="", p="", n=0)
+    old = pd.DataFrame([row | {"metric": "seconds", "value": 1.0}, row | {"metric": "size", "value": 2.0}])
+    new = pd.DataFrame([row | {"metric": "seconds", "value": 8.0}, row | {"metric": "size", "value": 9.0}])
+    other = new.assign(seed=1, value=new.value + 10)
+    kept = page.updated(old, pd.concat([new, other]), keep_times=True)
+    assert sorted(kept.value) == [1.0, 9.0, 18.0, 19.0]
+    assert sorted(page.updated(old, new).value) == [8.0, 9.0]

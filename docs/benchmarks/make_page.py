@@ -4,13 +4,14 @@
 
 The rows of the folders RUN of `febm benchmark` replace those of the same model, data set, recipe, seed and table in
 results.csv; then every table of README.md that has its name in a comment in front of it is made anew from there. With
---keep-times seconds are not replaced, for runs that had to share the machine with others.
+--keep-times seconds that are known are not replaced, for runs that had to share the machine with others.
 """
 
 import argparse
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from febm.benchmark.cells import over_seeds, tidy_results
@@ -47,11 +48,15 @@ def read(path: Path) -> pd.DataFrame:
 def updated(old: pd.DataFrame, new: pd.DataFrame, *, keep_times: bool = False) -> pd.DataFrame:
     """The new rows, and the old ones of whatever the new ones are not about."""
     if keep_times:
-        new = new[~new["metric"].isin(TIMES)]
-        times = old["metric"].isin(TIMES)
-        return pd.concat([old[times], updated(old[~times], new)], ignore_index=True)
-    replaced = pd.MultiIndex.from_frame(old[SCORED]).isin(pd.MultiIndex.from_frame(new[SCORED]))
-    return pd.concat([old[~replaced], new], ignore_index=True)
+        times = old[old["metric"].isin(TIMES)]
+        known = _same(new, times, [*SCORED, "metric"])
+        new = pd.concat([new[~known], times[_same(times, new, [*SCORED, "metric"])]])
+    return pd.concat([old[~_same(old, new, SCORED)], new], ignore_index=True)
+
+
+def _same(rows: pd.DataFrame, others: pd.DataFrame, columns: list[str]) -> np.ndarray:
+    """Which rows have all of these columns in common with one of the others."""
+    return pd.MultiIndex.from_frame(rows[columns]).isin(pd.MultiIndex.from_frame(others[columns]))
 
 
 def with_tables(page: str, results: pd.DataFrame) -> str:

@@ -123,15 +123,15 @@ def draw_part(models: Sequence[Fitted], name: str) -> Drawn | None:
     truth, seed = shown[0].evaluation, shown[0].seed
     seen = part.seen(truth, seed)
     rows = {fitted.label: ["mean", "draw", *(["spread"] if fitted is shown[0] else [])] for fitted in shown}
-    labels = [f"{label}, {kind}" for label, kinds in rows.items() for kind in kinds]
+    labels = [f"{label}\n{kind}" for label, kinds in rows.items() for kind in kinds]
     with page_type():
         figure, panels = _rows(["seen", *labels, "truth"], len(truth))
         _show(truth.select(seen), panels["seen"], pixels=None if part.is_picture else truth.common_points)
         for fitted in shown:
             kinds = rows[fitted.label]
-            with panel_of(panels[f"{fitted.label}, {kinds[0]}"], fitted):
+            with panel_of(panels[f"{fitted.label}\n{kinds[0]}"], fitted):
                 for kind, pictures in _known(fitted, truth.select(seen), truth, kinds).items():
-                    _show(pictures, panels[f"{fitted.label}, {kind}"], white=WHITE if kind == "spread" else 1.0)
+                    _show(pictures, panels[f"{fitted.label}\n{kind}"], white=WHITE if kind == "spread" else 1.0)
         _show(truth, panels["truth"])
     caption = (
         f"Pictures {part.words}: for every model the mean of what they may be and one draw from it; for "
@@ -191,7 +191,8 @@ def _rows(labels: Sequence[str], pictures: int) -> tuple[Figure, Mapping[str, Ax
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     # Rows are higher than the pictures, so that these are as wide as their axes and leave room for the labels.
-    size = (0.9 * pictures + 0.1 * max(map(len, labels)), 1.03 * len(labels))
+    longest = max(len(line) for label in labels for line in label.replace(" (", "\n(").splitlines())
+    size = (pictures + 0.11 * longest, 1.03 * len(labels))
     figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.15))
     panels = dict(zip(labels, figure.subplots(len(labels), 1, squeeze=False)[:, 0], strict=True))
     for label, panel in panels.items():
@@ -209,4 +210,5 @@ def _show(pictures: Curves, panel: Axes, *, white: float = 1.0, pixels: np.ndarr
 
 def _name(panel: Axes, label: str) -> None:
     panel.set(xticks=[], yticks=[])
-    panel.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=10)
+    # A recipe stands below its model, to leave room for the pictures.
+    panel.set_ylabel(label.replace(" (", "\n("), rotation=0, ha="right", va="center", fontsize=10)
