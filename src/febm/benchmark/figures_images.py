@@ -190,7 +190,7 @@ def _rows(labels: Sequence[str], pictures: int) -> tuple[Figure, Mapping[str, Ax
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    # Rows are higher than the pictures, so that these are as wide as their axes and leave room for the labels.
+    # Pictures stand at the right end of their rows and leave the room that is over to the labels.
     longest = max(len(line) for label in labels for line in label.replace(" (", "\n(").splitlines())
     size = (pictures + 0.11 * longest, 1.03 * len(labels))
     figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.15))
@@ -209,6 +209,6 @@ def _show(pictures: Curves, panel: Axes, *, white: float = 1.0, pixels: np.ndarr
 
 
 def _name(panel: Axes, label: str) -> None:
-    panel.set(xticks=[], yticks=[])
+    panel.set(xticks=[], yticks=[], anchor="E")
     # A recipe stands below its model, to leave room for the pictures.
     panel.set_ylabel(label.replace(" (", "\n("), rotation=0, ha="right", va="center", fontsize=10)
