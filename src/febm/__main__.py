@@ -2,4 +2,5 @@
 
 from febm.cli import app
 
-app(prog_name="febm")
+if __name__ == "__main__":
+    app(prog_name="febm")

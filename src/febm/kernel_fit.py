@@ -228,13 +228,14 @@ def maximise(
 
 
 def _loss_of_noise(data: Design, centred: bool) -> float:
-    """−log-likelihood of a value where all are independent, with the variance that they have."""
+    """−log-likelihood of a value where all are independent, with the variance that they have; ∞ where that is 0."""
     seen = data.mask[:, :, None] * data.output.sum(axis=2)[:, None]  # empty replicates are of no output
     means = np.zeros(data.output.shape[2])
     if centred:
-        means = np.einsum("dpr,dpr,dro->o", seen, data.y, data.output) / np.einsum("dpr,dro->o", seen, data.output)
+        counts = np.einsum("dpr,dro->o", seen, data.output)
+        means = np.einsum("dpr,dpr,dro->o", seen, data.y, data.output) / np.maximum(counts, 1)
     variance = np.average((data.y - (data.output @ means)[:, None]) ** 2, weights=seen)
-    return 0.5 * float(np.log(2 * np.pi * variance) + 1)
+    return 0.5 * float(np.log(2 * np.pi * variance) + 1) if variance > 0 else np.inf
 
 
 def _further_starts(search: Search, objective: Any, count: int, generator: np.random.Generator) -> list[np.ndarray]:
