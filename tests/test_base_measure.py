@@ -11,9 +11,9 @@ from febm.base_measure import MOST_CAUTION, STARTS, BaseChoice, BaseSearch, choo
 from febm.basis import Empirical
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
 from febm.conjugate import Mixture
+from febm.folding import fold_basis
 from febm.gaps import hide_middles
 from febm.mixture import Shrinkage
-from febm.models.recipes import fold_basis
 from febm.observations import Observations, observe, project
 from febm.tails import Fold, Tail, TailSearch, choose_tail
 

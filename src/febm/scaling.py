@@ -21,7 +21,8 @@ from febm.checks import count
 from febm.curves import Curves
 from febm.errors import NotFittedError
 from febm.gridded import GriddedCurves
-from febm.transforms import IDENTITY, LOGARITHM, Transform, choose_transform, natural
+from febm.transform_choice import choose_transform
+from febm.transforms import IDENTITY, LOGARITHM, Transform, natural
 
 INPUTS = ("box", "none")
 OUTPUTS = ("standard", "curve", "none")

@@ -18,10 +18,11 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from febm.basis.learned import FeatureMap, FeatureNetwork, Learned
 from febm.curves import Curves
 from febm.fitting import Fitting
+from febm.folding import held_out_parts
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.basis_process import BasisProcess
-from febm.models.recipes import Fitted, held_out_parts
+from febm.models.recipes import Fitted
 from febm.models.settings import as_checkpoint
 from febm.networks import LinearGenerator
 from febm.priors import GaussianPrior

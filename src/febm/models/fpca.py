@@ -14,11 +14,12 @@ from jaxtyping import Float, PRNGKeyArray
 
 from febm.basis import Empirical
 from febm.curves import Curves
+from febm.folding import fold_basis
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.base import one_grid
 from febm.models.basis_process import BasisProcess
-from febm.models.recipes import Fitted, fold_basis
+from febm.models.recipes import Fitted
 from febm.models.settings import PAPER, PAPER_CURVES, PaperCurves, check_choice
 from febm.networks import LinearGenerator
 from febm.priors import GaussianPrior

@@ -16,11 +16,12 @@ from febm.amortised import infer_encoded
 from febm.basis import Basis, Empirical
 from febm.checks import share, whole_number
 from febm.curves import Curves
+from febm.folding import fold_basis
 from febm.inference import Effort, LatentPosterior, Method
 from febm.latent import LatentModel
 from febm.likelihoods import Gaussian
 from febm.models.basis_process import BasisProcess
-from febm.models.recipes import SMALLEST_NOISE, Fitted, fold_basis
+from febm.models.recipes import SMALLEST_NOISE, Fitted
 from febm.models.settings import PAPER, PAPER_CURVES, Networks, PaperCurves, as_checkpoint, check_choice
 from febm.networks import Generator, NetworkGenerator, ResidualGenerator, ResidualMLP
 from febm.observations import Observations, observe

@@ -18,7 +18,7 @@ from febm.conjugate import Mixture, Projection
 from febm.contrastive import Contrastive
 from febm.curves import Curves
 from febm.fitting import Fitting
-from febm.gaps import hide_middles
+from febm.folding import fold_basis, held_out_parts
 from febm.gridded import GriddedCurves, are_many
 from febm.inference import log_normaliser
 from febm.latent import LatentModel
@@ -39,8 +39,6 @@ from febm.progress import Progress
 from febm.tails import NEGLIGIBLE_SHARE, NOISE_RANGE, TAIL_LEADING, Fold, Tail, TailSearch, choose_noise, ladder
 from febm.training import Training
 
-# Folds of cross-validation by number of curves: few curves make a single held-out part too noisy to choose by.
-MANY_CURVES = 1000
 # Where chains draw the latents, an energy on more coordinates than this is hard to keep in check.
 TAME_ENERGY = 10
 MLP_LATENT = 20
@@ -164,41 +162,6 @@ def _chosen_basis(core: Basis, curves: Curves, tail: Tail) -> Basis:
     # Up to the last function that is used all are, if only a little: a basis has no functions of no size.
     weights = np.maximum(weights[: np.flatnonzero(weights)[-1] + 1], np.sqrt(NEGLIGIBLE_SHARE))
     return Enriched(core, weights, tail.remainder, curves.d_y)
-
-
-class Folded(NamedTuple):
-    """A basis fitted to all curves, and the folds, with the masks of their held-out curves, that choose on it."""
-
-    basis: Basis
-    folds: list[Fold]
-    held_out: list[np.ndarray]
-
-
-def fold_basis(
-    basis: Basis,
-    curves: Curves,
-    validation: float,
-    latent_dim: int | None,
-    key: PRNGKeyArray,
-    cosines: np.ndarray | None = None,
-) -> Folded:
-    """Fit the basis to all curves and, for every fold, to those that are not held out of it.
-
-    With `cosines`, those of a remainder are the last columns of the folds, all of weight 1.
-    """
-    basis_key, split_key = jax.random.split(key)
-    fitted = basis.fit(curves, key=basis_key)
-    splits = held_out_parts(len(curves), validation, split_key)
-    parts = [basis.fit(curves[~held_out], key=jax.random.fold_in(basis_key, i)) for i, held_out in enumerate(splits)]
-    rank = min(latent_dim or fitted.rank, fitted.rank, *(part.rank for part in parts))
-    folds = []
-    for part, held_out in zip(parts, splits, strict=True):
-        whole = part if cosines is None else Enriched(part, np.ones(rank), Remainder.white(cosines), curves.d_y)
-        columns = rank if cosines is None else whole.rank
-        fitting, judging = curves[~held_out], curves[held_out]
-        hidden = hide_middles(observe(whole, judging)) if cosines is not None and curves.d_x == 1 else ()
-        folds.append(Fold(project_curves(whole, fitting, columns), project_curves(whole, judging, columns), hidden))
-    return Folded(fitted, folds, splits)
 
 
 def fit_by_chains(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitting[Fitted]:
@@ -332,16 +295,6 @@ def _cosines(curves: Curves) -> np.ndarray:
     affordable = int(np.sqrt(LARGEST_GRAMS / designs)) // curves.d_y
     count = max(1, min(MOST_COSINES, int(curves.lengths.max()), affordable))
     return lowest_orders(count, curves.d_x)
-
-
-def held_out_parts(count: int, validation: float, key: PRNGKeyArray) -> list[np.ndarray]:
-    """Masks of held-out curves: one of them for many curves, three disjoint ones for few."""
-    if count < 5:
-        raise ValueError(f"fit: {count} curves are too few to learn a distribution from; give at least 5.")
-    order = np.asarray(jax.random.permutation(key, count))
-    size = min(max(1, round(validation * count)), count - 3)
-    parts = 1 if count >= MANY_CURVES else min(3, count // size)
-    return [np.isin(np.arange(count), order[part * size : (part + 1) * size]) for part in range(parts)]
 
 
 def _noise(model: LatentModel) -> dict[str, float]:
