@@ -200,6 +200,44 @@ def test_auto_leaves_symmetric_curves_alone(shape):
     assert Scaling().fit(Curves.from_grid(np.arange(30), draws[shape]())).exponents.tolist() == [1.0]
 
 
+class TestWholeCurvesChooseTheExponent:
+    """Sizes of curves are lognormal throughout, so value by value the logarithm looks best."""
+
+    x = np.linspace(0, 1, 40)
+    size = np.exp(0.8 * np.random.default_rng(20).normal(size=(120, 1)))
+    noise = 0.02 * np.random.default_rng(21).normal(size=(120, 40))
+
+    @pytest.mark.parametrize(
+        ("y", "exponent"),
+        [
+            ((np.sqrt(size) * (2 + x) + noise) ** 2, 1 / 2),
+            (np.exp(np.log(size * (2 + x)) + noise), 0.0),
+            (size * (2 + x) + noise, 1.0),
+        ],
+        ids=["square root", "logarithm", "identity"],
+    )
+    def test_that_makes_the_noise_the_same_everywhere(self, y, exponent):
+        assert Scaling().fit(Curves.from_grid(self.x, y)).exponents.tolist() == [exponent]
+
+    @pytest.mark.parametrize("which", ["few", "points of their own", "with gaps"])
+    def test_or_values_do_where_curves_cannot(self, which):
+        """Too few curves to hold some out, and curves on no common grid."""
+        y = (np.sqrt(self.size) * (2 + self.x) + self.noise) ** 2
+        if which == "few":
+            curves = Curves.from_grid(self.x, y[:15])
+        elif which == "with gaps":
+            curves = Curves.from_grid(self.x, np.where(self.noise > 0.04, np.nan, y))
+        else:
+            kept = np.random.default_rng(22).random(y.shape) < 0.5
+            curves = Curves.from_arrays([self.x[row] for row in kept], [one[row] for one, row in zip(y, kept, strict=True)])
+        assert Scaling().fit(curves).exponents.tolist() == [0.0]
+
+    def test_output_by_output(self):
+        root, logarithm = (np.sqrt(self.size) * (2 + self.x) + self.noise) ** 2, np.exp(self.noise) * self.size
+        curves = Curves.from_grid(self.x, np.stack([root, logarithm], axis=-1))
+        assert Scaling().fit(curves).exponents.tolist() == [1 / 2, 0.0]
+
+
 def test_exponent_of_a_power_is_chosen_by_likelihood():
     generator = np.random.default_rng(6)
     values = generator.normal(4.0, 1.0, size=(200, 20)).clip(0) ** 3

@@ -48,17 +48,20 @@ class Scaling(eqx.Module):
         "log" needs y > 0, "power" y ≥ 0. "shifted" is for skewed values without a natural zero (standardised
         ones, say): a logarithm or root of the distance from the smallest training value, or from the largest,
         that goes on as a straight line before it gets steep, so that every value is allowed. "auto" decides for
-        each output: values are binned by place, each bin gets a Gaussian before and after the transform, and the
-        transform is taken that gains most log-likelihood (Jacobian included) when the gain is more than 0.1 nats
-        per value. So that a few values cannot decide, one value's gain counts for at most 3 nats, and zeros, which
-        have no density under a power, have no vote on it. Beyond the farthest training value a transform that values
-        chose goes on as a straight line: a mean over functions would else be that of the few that grow by factors
-        there. "censored" is for values of which many are the smallest, as black pixels are: the functions behind them
-        go on below, see `febm.censoring`, and what comes back is no less than the smallest and no more than the
+        each output. Values are binned by place, each bin gets a Gaussian before and after the transform, and there is
+        a transform where one gains more than 0.1 nats of log-likelihood per value (Jacobian included); one value
+        counts for at most 3 nats, so that a few cannot decide, and zeros, which have no density under a power, have
+        no vote on it. How strong it is (a root, the logarithm, or nothing after all) held-out curves then say, by their
+        evidence under a linear model: what is left of a curve once the rest of it is known should be alike
+        everywhere. Fewer than 20 curves, and curves without a common grid, leave this to the values. Beyond the
+        farthest training value a transform that was chosen goes on as a straight line: a mean over functions would
+        else be that of the few that grow by factors there. "censored" is for values of which many are the smallest,
+        as black pixels are: the functions behind them go on below, see `febm.censoring`, and what comes back is no
+        less than the smallest and no more than the
         largest training value. Densities are then those of the functions. "auto" takes it for an output of whose
         training values at least a fifth are the smallest.
     exponent : positive number, optional
-        Of "power". When left out it is chosen from 1/2, 1/3 and 1/4 by the same likelihood.
+        Of "power". When left out it is chosen from 1/2 and 1/3 in the same way.
 
     Examples
     --------

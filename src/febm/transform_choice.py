@@ -6,13 +6,15 @@ other values are known is often quite unlike the spread of curves at one place. 
 among the exponents by their held-out evidence under a linear model.
 """
 
+from collections.abc import Sequence
+
 import jax
 import numpy as np
 
 from febm.basis import Empirical
 from febm.curves import Curves
 from febm.folding import fold_basis
-from febm.tails import TailSearch, choose_tail, ladder, tail_evidence
+from febm.tails import TailSearch, choose_tail, ladder, simplest, tail_evidence
 from febm.transforms import Transform, candidates
 
 GAIN_PER_VALUE = 0.1
@@ -33,32 +35,32 @@ def choose_transform(curves: Curves, output: int, kinds: tuple[str, ...]) -> Tra
     """The best transform for one output among `kinds` of "identity", "log", "power" and "shifted".
 
     Only transforms defined for all values take part, and shifted ones beside others only where values are negative:
-    zero is then no end of their range. Leaving the identity takes a gain of `GAIN_PER_VALUE` by the values alone.
+    zero is then no end of their range. Leaving the identity takes a gain of `GAIN_PER_VALUE`, value by value.
     """
     shortlist = _shortlist(curves, output, kinds)
     best = max(shortlist, key=shortlist.__getitem__)
-    if len(shortlist) == 1 or best.is_identity or not _can_choose(curves, output, best):
+    if best.is_identity or len(shortlist) == 1 or not _can_choose(curves, output, best):
         return best
-    return _by_evidence(curves, output, list(shortlist), best)
+    return _by_evidence(curves, output, list(shortlist))
 
 
 def _shortlist(curves: Curves, output: int, kinds: tuple[str, ...]) -> dict[Transform, float]:
-    """The best transform of every exponent, with its gain in log-likelihood per value over the simplest.
+    """The best transform of every exponent, with what it gains per value in log-likelihood, less the threshold.
 
     The likelihood is Gaussian with a mean and a variance for each bin of places, Jacobian included. Bins whose values
     (nearly) agree say nothing about shape and have no vote.
     """
     y = curves.y[:, output]
     rows = np.flatnonzero(~np.isnan(y))
-    simplest, *others = candidates(y[rows], kinds)
+    first, *others = candidates(y[rows], kinds)
     if len(rows) > MOST_VALUES:
         # A fixed subset: regular strides could keep meeting the same place of a common grid.
         rows = np.sort(np.random.default_rng(0).choice(rows, MOST_VALUES, replace=False))
     y, bins = y[rows], _bins(curves.x[rows])
     voters = _spread_out(y, bins)
-    reference = _log_likelihood(y, bins, simplest)
-    threshold = GAIN_PER_VALUE if simplest.is_identity else 0.0
-    found = {simplest.exponent: (simplest, 0.0)}
+    reference = _log_likelihood(y, bins, first)
+    threshold = GAIN_PER_VALUE if first.is_identity else 0.0
+    found = {first.exponent: (first, 0.0)}
     for candidate in others:
         # Zeros have no density under a power.
         voting = voters if candidate.is_shifted else voters & (y > 0)
@@ -79,7 +81,7 @@ def _can_choose(curves: Curves, output: int, natural: Transform) -> bool:
     return natural.is_shifted or bool((y > 0).all())
 
 
-def _by_evidence(curves: Curves, output: int, shortlist: list[Transform], usual: Transform) -> Transform:
+def _by_evidence(curves: Curves, output: int, shortlist: Sequence[Transform]) -> Transform:
     """The transform under which held-out curves have the largest evidence in a linear model, Jacobian included.
 
     The identity stays where it is within one standard error of the best.
@@ -89,16 +91,8 @@ def _by_evidence(curves: Curves, output: int, shortlist: list[Transform], usual:
     lower, upper = curves.domain
     x = (curves.x - lower) / np.where(upper > lower, upper - lower, 1.0)
     plain = curves.replace(x=x, y=curves.y[:, output])
-    evidence = {transform: _held_out_evidence(plain, transform) for transform in shortlist}
-    size = float(curves.lengths[0])
-    limit = LARGEST_GAIN * size
-    gains = {one: np.clip(scores - evidence[usual], -limit, limit) for one, scores in evidence.items()}
-    best = max(gains, key=lambda one: float(np.mean(gains[one])))
-    for one in gains:
-        loss = gains[best] - gains[one]
-        if one.is_identity and np.mean(loss) <= np.std(loss) / np.sqrt(len(loss)):
-            return one
-    return best
+    tried = [(transform, _held_out_evidence(plain, transform)) for transform in shortlist]
+    return simplest(tried, lambda transform: not transform.is_identity)[0]
 
 
 def _held_out_evidence(curves: Curves, transform: Transform) -> np.ndarray:
