@@ -13,6 +13,7 @@ import scipy.optimize
 
 from febm import conjugate, gaps
 from febm.conjugate import Mixture, Projection
+from febm.gaps import Filled
 from febm.mixture import Shrinkage, fit_mixture
 from febm.priors import MixturePrior
 from febm.tails import Fold, Tail, TailSearch, choose_tail, simplest, tail_evidence
@@ -79,7 +80,7 @@ def choose_bases(folds: Sequence[Fold], search: BaseSearch) -> list[BaseChoice]:
     if best.components > FEW_COMPONENTS:
         few = [pair for pair in tried if pair[0].components == FEW_COMPONENTS]
         choices += [choice for choice, _ in sorted(few, key=lambda pair: -np.mean(pair[1]))[:1]]
-    return [choice._replace(caution=_choose_caution(folds, choice)) for choice in choices]
+    return choices
 
 
 def fit_base(projection: Projection, choice: BaseChoice, starts: int = STARTS) -> Mixture:
@@ -109,26 +110,26 @@ class Judged(NamedTuple):
 
     evidence: np.ndarray  # of every curve
     scores: np.ndarray  # what is chosen by: with the densities of the values in gaps added to it
+    caution: float  # that these densities are with
 
 
 def _judge(folds: Sequence[Fold], choice: BaseChoice) -> Judged:
-    evidence, scores = [], []
+    """Judge a base measure as it will be used: in gaps with the caution that it needs there."""
+    evidence, filled = [], []
     for fold in folds:
         mixture = fit_base(fold.fitted, choice, starts=STARTS_TO_CHOOSE)
         observed = conjugate.information(fold.held_out, choice.noise_variance, choice.leading)
         evidence.append(conjugate.condition(mixture, observed).log_evidence)
-        filled = (gaps.fill(gap, choice.noise_variance, mixture).log_density for gap in fold.gaps)
-        scores.append(evidence[-1] + sum(filled))
-    return Judged(np.concatenate(evidence), np.concatenate(scores))
+        filled.append([gaps.fill(gap, choice.noise_variance, mixture) for gap in fold.gaps])
+    caution = _choose_caution([gap for part in filled for gap in part])
+    scores = [
+        own + sum(gap.widened(caution).log_density for gap in part) for own, part in zip(evidence, filled, strict=True)
+    ]
+    return Judged(np.concatenate(evidence), np.concatenate(scores), caution)
 
 
-def _choose_caution(folds: Sequence[Fold], choice: BaseChoice) -> float:
+def _choose_caution(filled: Sequence[Filled]) -> float:
     """The least caution with which intervals in the gaps of held-out curves hold as many values as they should."""
-    filled = []
-    for fold in folds:
-        if fold.gaps:
-            mixture = fit_base(fold.fitted, choice, starts=STARTS_TO_CHOOSE)
-            filled += [gaps.fill(gap, choice.noise_variance, mixture) for gap in fold.gaps]
 
     def lacking(caution: float) -> float:
         return LEVEL - float(np.mean([one.widened(caution).coverage(LEVEL) for one in filled]))
@@ -160,7 +161,10 @@ def _mixtures(
     best = max((best._replace(shrinkage=shrinkage) for shrinkage in shrinkages), key=score)
     for number in components:
         score(best._replace(components=number))
-    return [(choice._replace(evidence=float(np.mean(judged.evidence))), judged.scores) for choice, judged in tried]
+    return [
+        (choice._replace(evidence=float(np.mean(judged.evidence)), caution=judged.caution), judged.scores)
+        for choice, judged in tried
+    ]
 
 
 def _affordable(folds: Sequence[Fold], components: tuple[int, ...]) -> list[int]:
