@@ -16,6 +16,7 @@ from febm.gaps import hide_middles
 from febm.mixture import Shrinkage
 from febm.observations import Observations, observe, project
 from febm.tails import Fold, Tail, TailSearch, choose_tail
+from febm.tilting import TiltTraining
 
 X = np.linspace(0, 1, 40)
 
@@ -242,7 +243,7 @@ class TestRemainder:
 @pytest.fixture(scope="module")
 def model():
     """F-EBM of curves with detail and different roughness."""
-    quick = febm.tilting.TiltTraining(steps=100, width=16)
+    quick = TiltTraining(steps=100, width=16)
     effort = febm.inference.Effort(draws=400, chains=2, warmup=200, particles=256)
     data = curves(spread=0.5, detail=0.2)
     return febm.FEBM(components=1, tilt=quick, effort=effort, random_state=0, progress=False).fit(data)
@@ -251,7 +252,7 @@ def model():
 class TestRoughModel:
     def test_its_energy_is_that_of_networks_that_differ(self, model):
         members = model.model_.prior.energy.network.members
-        assert members.weights[-1].shape[0] == febm.tilting.TiltTraining.networks
+        assert members.weights[-1].shape[0] == TiltTraining.networks
         assert np.ptp(np.asarray(members.weights[-1]), axis=0).max() > 0
 
     def test_it_has_a_remainder_and_roughness(self, model):

@@ -229,7 +229,7 @@ class TestWholeCurvesChooseTheExponent:
             curves = Curves.from_grid(self.x, np.where(self.noise > 0.04, np.nan, y))
         else:
             kept = np.random.default_rng(22).random(y.shape) < 0.5
-            curves = Curves.from_arrays([self.x[row] for row in kept], [one[row] for one, row in zip(y, kept, strict=True)])
+            curves = Curves.from_arrays([self.x[row] for row in kept], [y[i, row] for i, row in enumerate(kept)])
         assert Scaling().fit(curves).exponents.tolist() == [0.0]
 
     def test_output_by_output(self):
