@@ -17,10 +17,13 @@ def page():
     return module
 
 
-def test_tables_of_the_page_are_those_of_the_results(page):
-    text = page.PAGE.read_text("utf-8")
-    assert page.with_tables(text, page.read(page.RESULTS)) == text
-    assert len(page.MARKED.findall(text)) == text.count("\n| --- |")
+def test_tables_of_the_pages_are_those_of_the_results(page):
+    tables = page.all_tables(page.read(page.RESULTS))
+    texts = [path.read_text("utf-8") for path in page.PAGES]
+    assert [page.with_tables(text, tables) for text in texts] == texts
+    benchmark, models = (len(page.MARKED.findall(text)) for text in texts)
+    assert benchmark == texts[0].count("\n| --- |")
+    assert models == len(page.CURVES)
 
 
 def test_new_rows_take_the_place_of_those_of_the_same_model_seed_and_table_only(page):

@@ -1,9 +1,9 @@
-"""Bring the tables of the benchmark's page up to date.
+"""Bring the tables of the benchmark's page, and of the page on models, up to date.
 
     python docs/benchmarks/make_page.py [--keep-times] [RUN …]
 
 The rows of the folders RUN of `febm benchmark` replace those of the same model, data set, recipe, seed and table in
-results.csv; then every table of README.md that has its name in a comment in front of it is made anew from there. With
+results.csv; then every table that has its name in a comment in front of it is made anew from there. With
 --keep-times seconds that are known are not replaced, for runs that had to share the machine with others.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from febm.benchmark.cells import over_seeds, tidy_results
+from febm.benchmark.cells import figure, over_seeds, scores, tidy_results
 from febm.benchmark.experiments import MODELS
 from febm.benchmark.formats import GROUP, bold, markdown
 from febm.benchmark.published import published
@@ -22,7 +22,9 @@ from febm.benchmark.standing import standing_sheets
 from febm.benchmark.tables import sheets
 
 HERE = Path(__file__).resolve().parent
-RESULTS, PAGE = HERE / "results.csv", HERE / "README.md"
+RESULTS, PAGES = HERE / "results.csv", (HERE / "README.md", HERE.parent / "models.md")
+CURVES = ("quadratic", "melbourne", "stocks", "gridwatch")
+ON_GPU = ("NeuralProcess", "VIP")
 TIMES = ("seconds", "condition_seconds")
 SCORED = ["dataset", "model", "recipe", "seed", "table"]
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n\n)(?:\|.*\n)*")
@@ -38,7 +40,9 @@ def main() -> None:
         results = updated(results, read(folder / "results.csv"), keep_times=options.keep_times)
     results = results.sort_values([*SCORED, "split", "p", "metric", "n"], kind="stable")
     results.to_csv(RESULTS, index=False, float_format="%.5g")
-    PAGE.write_text(with_tables(PAGE.read_text("utf-8"), read(RESULTS)), "utf-8")
+    tables = all_tables(read(RESULTS))
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text("utf-8"), tables), "utf-8")
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -59,12 +63,47 @@ def _same(rows: pd.DataFrame, others: pd.DataFrame, columns: list[str]) -> np.nd
     return pd.MultiIndex.from_frame(rows[columns]).isin(pd.MultiIndex.from_frame(others[columns]))
 
 
-def with_tables(page: str, results: pd.DataFrame) -> str:
-    """The page with the tables that these results make."""
+def with_tables(page: str, tables: dict[str, pd.DataFrame]) -> str:
+    """The page with these tables in the place of those of the same names."""
+    return MARKED.sub(lambda found: found[1] + markdown(tables[found[2]]), page)
+
+
+def all_tables(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Every table that these results make, by its name."""
     paper = published()
     tables = {sheet.name: sheet.table for sheet in (*sheets(results, paper), *standing_sheets(results, paper))}
-    tables["evidence"] = evidence_table(results)
-    return MARKED.sub(lambda found: found[1] + markdown(tables[found[2]]), page)
+    rows = tidy_results(results)
+    summaries = {f"models_{dataset}": models_table(rows[rows["dataset"] == dataset]) for dataset in CURVES}
+    return {**tables, **summaries, "evidence": evidence_table(results)}
+
+
+def models_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """What each model does on one data set, in a line."""
+    cells = rows[rows["table"] == "prediction"]
+    hidden = {name: scores(cells[cells["metric"] == name], "label", "split", "p") for name in ("mse", "coverage_90")}
+    densities = cells[cells["metric"] == "log_density"].groupby(["label", "seed"])["value"].mean()
+    density = scores(densities.reset_index(), "label")
+    told = scores(rows[rows["table"] == "power"], "label", "metric", "n")
+    seconds = scores(rows[(rows["table"] == "fit") & (rows["metric"] == "seconds")], "label")
+    found = []
+    for name in (name for name in MODELS if name in density):
+        covered = [mean for (label, *_), (mean, _) in hidden["coverage_90"].items() if label == name]
+        least, most = f"{min(covered):.2f}", f"{max(covered):.2f}"
+        found.append(
+            {
+                "model": f"`{name}`",
+                "log density": figure(*density[name]),
+                "error, middle 1/2": figure(*hidden["mse"][name, "middle", "1/2"]),
+                "error, random 1/4": figure(*hidden["mse"][name, "random", "1/4"]),
+                **{
+                    f"power, n = {n}": f"{told[name, 'power', n][0]:.2f} ({told[name, 'floor', n][0]:.2f})"
+                    for n in (50, 150)
+                },
+                "coverage": least if least == most else f"{least}–{most}",
+                "fit, s": f"{seconds[name][0]:.0f}" + ", GPU" * (name in ON_GPU),
+            }
+        )
+    return pd.DataFrame(found)
 
 
 def evidence_table(results: pd.DataFrame) -> pd.DataFrame:
