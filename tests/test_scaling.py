@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from febm import transform_choice
 from febm.curves import Curves
 from febm.errors import NotFittedError
 from febm.scaling import Scaling, as_scaling
@@ -231,6 +232,19 @@ class TestWholeCurvesChooseTheExponent:
             kept = np.random.default_rng(22).random(y.shape) < 0.5
             curves = Curves.from_arrays([self.x[row] for row in kept], [y[i, row] for i, row in enumerate(kept)])
         assert Scaling().fit(curves).exponents.tolist() == [0.0]
+
+    def test_some_of_very_many_points_and_curves_do(self, monkeypatch):
+        """Here of 120 curves with 40 points."""
+        monkeypatch.setattr(transform_choice, "MOST_CURVES", 60)
+        monkeypatch.setattr(transform_choice, "MOST_POINTS", 15)
+        y = (np.sqrt(self.size) * (2 + self.x) + self.noise) ** 2
+        assert Scaling().fit(Curves.from_grid(self.x, y)).exponents.tolist() == [1 / 2]
+
+    def test_curves_that_are_nearly_all_alike_leave_it_to_values(self):
+        """Of 40 curves three are not constant: a part of them has nothing to learn from."""
+        y = np.ones((40, 10))
+        y[:3] = np.exp(3 * np.random.default_rng(23).normal(size=(3, 10)))
+        assert Scaling().fit(Curves.from_grid(np.arange(10), y)).is_fitted
 
     def test_output_by_output(self):
         root, logarithm = (np.sqrt(self.size) * (2 + self.x) + self.noise) ** 2, np.exp(self.noise) * self.size

@@ -25,8 +25,8 @@ MOST_VALUES = 100_000
 """Values looked at one by one; with gains of at most 3 nats their mean is known far better than to 0.1."""
 BINS = 32
 """Cells that places are sorted into: fine enough to follow a mean function, coarse enough to fill."""
-FEWEST_CURVES, MOST_CURVES, MOST_POINTS = 20, 1000, 1000
-"""Curves that choose the exponent, and their points: few cannot tell, many take long."""
+FEWEST_CURVES, MOST_CURVES, MOST_POINTS = 20, 1000, 200
+"""Different curves that choose the exponent, and their points: few cannot tell, many take long."""
 VALIDATION = 0.2
 """Share of the curves that judge a linear model which has not seen them."""
 
@@ -76,9 +76,10 @@ def _shortlist(curves: Curves, output: int, kinds: tuple[str, ...]) -> dict[Tran
 def _can_choose(curves: Curves, output: int, natural: Transform) -> bool:
     """Whether curves are enough, and of one grid; zeros have no density under a power, so they cannot compare any."""
     points, y = curves.common_points, curves.y[:, output]
-    if points is None or len(points) > MOST_POINTS or len(curves) < FEWEST_CURVES or np.isnan(y).any():
+    if points is None or np.isnan(y).any():
         return False
-    return natural.is_shifted or bool((y > 0).all())
+    different = len(np.unique(y.reshape(len(curves), -1), axis=0))
+    return different >= FEWEST_CURVES and (natural.is_shifted or bool((y > 0).all()))
 
 
 def _by_evidence(curves: Curves, output: int, shortlist: Sequence[Transform]) -> Transform:
@@ -88,6 +89,10 @@ def _by_evidence(curves: Curves, output: int, shortlist: Sequence[Transform]) ->
     """
     if len(curves) > MOST_CURVES:
         curves = curves[np.sort(np.random.default_rng(0).choice(len(curves), MOST_CURVES, replace=False))]
+    size = int(curves.lengths[0])
+    if size > MOST_POINTS:
+        some = np.isin(np.arange(size), np.linspace(0, size - 1, MOST_POINTS).astype(int))
+        curves = curves.select(np.tile(some, len(curves)))
     lower, upper = curves.domain
     x = (curves.x - lower) / np.where(upper > lower, upper - lower, 1.0)
     plain = curves.replace(x=x, y=curves.y[:, output])
