@@ -23,7 +23,7 @@ def test_tables_of_the_pages_are_those_of_the_results(page):
     assert [page.with_tables(text, tables) for text in texts] == texts
     benchmark, models = (len(page.MARKED.findall(text)) for text in texts)
     assert benchmark == texts[0].count("\n| --- |")
-    assert models == len(page.CURVES)
+    assert models == len(page.PAPER_CURVES)
 
 
 def test_new_rows_take_the_place_of_those_of_the_same_model_seed_and_table_only(page):

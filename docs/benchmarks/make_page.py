@@ -20,10 +20,10 @@ from febm.benchmark.formats import GROUP, bold, markdown
 from febm.benchmark.published import published
 from febm.benchmark.standing import standing_sheets
 from febm.benchmark.tables import sheets
+from febm.models.settings import PAPER_CURVES
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGES = HERE / "results.csv", (HERE / "README.md", HERE.parent / "models.md")
-CURVES = ("quadratic", "melbourne", "stocks", "gridwatch")
 ON_GPU = ("NeuralProcess", "VIP")
 TIMES = ("seconds", "condition_seconds")
 SCORED = ["dataset", "model", "recipe", "seed", "table"]
@@ -73,7 +73,7 @@ def all_tables(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     paper = published()
     tables = {sheet.name: sheet.table for sheet in (*sheets(results, paper), *standing_sheets(results, paper))}
     rows = tidy_results(results)
-    summaries = {f"models_{dataset}": models_table(rows[rows["dataset"] == dataset]) for dataset in CURVES}
+    summaries = {f"models_{dataset}": models_table(rows[rows["dataset"] == dataset]) for dataset in PAPER_CURVES}
     return {**tables, **summaries, "evidence": evidence_table(results)}
 
 

@@ -140,7 +140,8 @@ class Scaling(eqx.Module):
         box = dataclasses.replace(self, lower=lower, width=upper - lower)
         censorings = tuple(self._fit_censoring(curves, box, output) for output in range(curves.d_y))
         transforms = tuple(
-            IDENTITY if censored else self._fit_transform(curves, output) for output, censored in enumerate(censorings)
+            IDENTITY if censored else self._fit_transform(curves, box, output)
+            for output, censored in enumerate(censorings)
         )
         moments = [self._moments(y[:, output], transform) for output, transform in enumerate(transforms)]
         mean, scale = np.ascontiguousarray(np.array(moments, dtype=np.float64).T)
@@ -230,18 +231,21 @@ class Scaling(eqx.Module):
             )
         return censoring
 
-    def _fit_transform(self, curves: Curves, output: int) -> Transform:
+    def _fit_transform(self, curves: Curves, box: Scaling, output: int) -> Transform:
+        def chosen(*kinds: str) -> Transform:
+            return choose_transform(curves.replace(x=box.apply_points(curves.x)), output, kinds)
+
         if self.transform == "identity":
             return IDENTITY
         if self.transform == "auto":
-            return choose_transform(curves, output, ("identity", "log", "power", "shifted"))
+            return chosen("identity", "log", "power", "shifted")
         if self.transform == "shifted":
-            return choose_transform(curves, output, ("shifted",))
+            return chosen("shifted")
         y = curves.y[:, output]
         exponent = LOGARITHM if self.transform == "log" else self.exponent
         transform = natural(1 / 2 if exponent is None else float(exponent), y)
         _refuse(y, transform, output)
-        return choose_transform(curves, output, ("power",)) if exponent is None else transform
+        return chosen("power") if exponent is None else transform
 
     def _moments(self, y: np.ndarray, transform: Transform) -> tuple[float, float]:
         """Mean and scale of one output after its transform."""

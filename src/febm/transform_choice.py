@@ -34,6 +34,8 @@ VALIDATION = 0.2
 def choose_transform(curves: Curves, output: int, kinds: tuple[str, ...]) -> Transform:
     """The best transform for one output among `kinds` of "identity", "log", "power" and "shifted".
 
+    The points of the curves are in the unit box, as they are for the basis of a linear model.
+
     Only transforms defined for all values take part, and shifted ones beside others only where values are negative:
     zero is then no end of their range. Leaving the identity takes a gain of `GAIN_PER_VALUE`, value by value.
     """
@@ -73,13 +75,13 @@ def _shortlist(curves: Curves, output: int, kinds: tuple[str, ...]) -> dict[Tran
     return dict(found.values())
 
 
-def _can_choose(curves: Curves, output: int, natural: Transform) -> bool:
+def _can_choose(curves: Curves, output: int, best: Transform) -> bool:
     """Whether curves are enough, and of one grid; zeros have no density under a power, so they cannot compare any."""
     points, y = curves.common_points, curves.y[:, output]
     if points is None or np.isnan(y).any():
         return False
     different = len(np.unique(y.reshape(len(curves), -1), axis=0))
-    return different >= FEWEST_CURVES and (natural.is_shifted or bool((y > 0).all()))
+    return different >= FEWEST_CURVES and (best.is_shifted or bool((y > 0).all()))
 
 
 def _by_evidence(curves: Curves, output: int, shortlist: Sequence[Transform]) -> Transform:
@@ -93,10 +95,8 @@ def _by_evidence(curves: Curves, output: int, shortlist: Sequence[Transform]) ->
     if size > MOST_POINTS:
         some = np.isin(np.arange(size), np.linspace(0, size - 1, MOST_POINTS).astype(int))
         curves = curves.select(np.tile(some, len(curves)))
-    lower, upper = curves.domain
-    x = (curves.x - lower) / np.where(upper > lower, upper - lower, 1.0)
-    plain = curves.replace(x=x, y=curves.y[:, output])
-    tried = [(transform, _held_out_evidence(plain, transform)) for transform in shortlist]
+    own = curves.replace(y=curves.y[:, output])
+    tried = [(transform, _held_out_evidence(own, transform)) for transform in shortlist]
     return simplest(tried, lambda transform: not transform.is_identity)[0]
 
 
