@@ -13,6 +13,7 @@ from febm.basis.enriched import Enriched, Remainder, lowest_orders
 from febm.conjugate import Mixture
 from febm.folding import fold_basis
 from febm.gaps import hide_middles
+from febm.inference import Effort
 from febm.mixture import Shrinkage
 from febm.observations import Observations, observe, project
 from febm.tails import Fold, Tail, TailSearch, choose_tail
@@ -33,7 +34,7 @@ def curves(count=150, seed=0, *, detail=0.0, spread=0.0, noise=0.1):
 
 def chosen_tail(data):
     cosines = lowest_orders(30, 1)
-    core, folds, _ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0), cosines)
+    core, folds, *_ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0), cosines)
     return choose_tail(folds, TailSearch((2, 3, 5, 8, core.rank), cosines=cosines, roughness=True))
 
 
@@ -81,8 +82,9 @@ def test_a_mixture_of_many_components_comes_with_one_of_two():
     centres = 6 * rng.normal(size=(8, 2))
     scores = centres[rng.integers(8, size=400)] + 0.2 * rng.normal(size=(400, 2))
     data = febm.Curves.from_grid(X, scores @ np.stack([np.sin(2 * np.pi * X), X]) + 0.05 * rng.normal(size=(400, 40)))
-    _, folds, _ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0))
-    found = choose_bases(folds, BaseSearch(TailSearch((2, 3)), components=(1, 2, 8)))
+    _, folds, *_ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0))
+    search = BaseSearch(TailSearch((2, 3)), components=(1, 2, 8))
+    found = choose_bases(folds, search, choose_tail(folds, search.tail))
     assert [choice.components for choice in found] == [8, 2]
 
 
@@ -99,8 +101,8 @@ def test_what_few_curves_teach_is_taken_with_caution(count, least, most):
 
     fitted, held_out = observe_new(count), observe_new(400)
     fold = Fold(project(fitted), project(held_out), hide_middles(held_out))
-    search = TailSearch((8,), noise_variance=0.01)
-    (choice,) = choose_bases([fold], BaseSearch(search, (8,), components=(1,), shrinkages=(Shrinkage(0.0, 1e-6),)))
+    search = BaseSearch(TailSearch((8,)), (8,), components=(1,), shrinkages=(Shrinkage(0.0, 1e-6),))
+    (choice,) = choose_bases([fold], search, Tail(8, 0.01))
     assert least <= choice.caution <= most
 
 
@@ -244,7 +246,7 @@ class TestRemainder:
 def model():
     """F-EBM of curves with detail and different roughness."""
     quick = TiltTraining(steps=100, width=16)
-    effort = febm.inference.Effort(draws=400, chains=2, warmup=200, particles=256)
+    effort = Effort(draws=400, chains=2, warmup=200, particles=256)
     data = curves(spread=0.5, detail=0.2)
     return febm.FEBM(components=1, tilt=quick, effort=effort, random_state=0, progress=False).fit(data)
 

@@ -1,7 +1,7 @@
 """The base measure of a linear model: a tail, and a mixture on the leading coordinates in front of it.
 
 Base measure and noise have an exact evidence (`conjugate`), so everything about them is chosen by the evidence of
-curves that neither the basis nor the mixture has seen: first the tail (`tails`), then the mixture.
+curves that neither the basis nor the mixture has seen: first the tail (`tails`), then the mixture in front of it.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from febm.conjugate import Mixture, Projection
 from febm.gaps import Filled
 from febm.mixture import Shrinkage, fit_mixture
 from febm.priors import MixturePrior
-from febm.tails import Fold, Tail, TailSearch, choose_tail, simplest, tail_evidence
+from febm.tails import Fold, Tail, TailSearch, simplest, tail_evidence
 
 # A component with fewer curves has no covariance to speak of.
 CURVES_PER_COMPONENT = 5
@@ -60,14 +60,8 @@ class BaseChoice(NamedTuple):
         return self.tail.noise_variance
 
 
-def choose_base(folds: Sequence[Fold], search: BaseSearch) -> BaseChoice:
-    """Choose the tail, then the leading coordinates and components of the mixture."""
-    return choose_bases(folds, search)[0]
-
-
-def choose_bases(folds: Sequence[Fold], search: BaseSearch) -> list[BaseChoice]:
+def choose_bases(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> list[BaseChoice]:
     """The base measure of choice and, where that has many components, the best one of two for a tilt to start from."""
-    tail = choose_tail(folds, search.tail)
     evidence = float(np.mean(tail_evidence(folds, search.tail, tail)))
     folds = [fold.weigh(tail.weights(fold.fitted, search.tail.outputs)) for fold in folds]
     leading = list(dict.fromkeys(min(tail.rank, wanted) for wanted in search.leading))

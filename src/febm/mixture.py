@@ -23,6 +23,7 @@ class Shrinkage(NamedTuple):
 
     pooled: float = 5.0  # pseudo-curves with the covariance pooled over components
     ridge: float = 1e-3  # least variance in any direction; the coordinates have unit variance
+    basis: float = 0.0  # share in the pooled covariance of what the basis says: all coordinates together have I
 
 
 def fit_mixture(
@@ -95,8 +96,20 @@ def _maximise(posterior: MixturePosterior, shrinkage: Shrinkage) -> Mixture:
     covariances = (scatter + shrinkage.pooled * pooled) / (total + shrinkage.pooled)[:, None, None]
     covariances += shrinkage.ridge * np.eye(leading)
     log_weights = np.log((total + 1e-12) / curves)
+    if shrinkage.basis:
+        covariances = _towards_unit(np.exp(log_weights), means, covariances, shrinkage)
     roughness = _roughness(posterior, share, total, shrinkage.pooled) if posterior.is_rough else None
     return Mixture(log_weights, means, np.linalg.cholesky(covariances), roughness)
+
+
+def _towards_unit(weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, shrinkage: Shrinkage) -> np.ndarray:
+    """Map all covariances alike, so that pooled they go some way to where that of the whole mixture is I."""
+    pooled = np.einsum("k,kij->ij", weights, covariances)
+    values, vectors = np.linalg.eigh(np.eye(len(pooled)) - np.einsum("k,ki,kj->ij", weights, means, means))
+    unit = (vectors * np.maximum(values, shrinkage.ridge)) @ vectors.T
+    goal = (1 - shrinkage.basis) * pooled + shrinkage.basis * unit
+    root = np.linalg.cholesky(goal) @ np.linalg.inv(np.linalg.cholesky(pooled))
+    return root @ covariances @ root.T
 
 
 def _roughness(posterior: MixturePosterior, share: np.ndarray, total: np.ndarray, pooled: float) -> Roughness:

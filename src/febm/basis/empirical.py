@@ -13,7 +13,7 @@ from jaxtyping import Float, PRNGKeyArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from febm.basis.base import Basis, Rank, check_rank
-from febm.basis.grid import Eigenpairs, grid_eigenpairs, streamed_eigenpairs
+from febm.basis.grid import Eigenpairs, grid_eigenpairs, streamed_eigenpairs, walk_covariance
 from febm.basis.interpolation import Interpolant, cell_weights, grid_axes
 from febm.basis.smoothing import SmoothFunctions, leading_columns, smooth_estimate
 from febm.curves import Curves, as_points
@@ -54,6 +54,10 @@ class Empirical(Basis):
         functions, and the noise, to curves with points of their own, by maximum likelihood. "auto" takes the
         grid when all curves have all points, or when at least half of the values are there and every two
         points are seen together in ten curves.
+    shrinkage : share of a random walk in the covariance of a grid of one input, between 0 and 1. Its steps from point
+        to point have the variances that the curves' steps have, and nothing else in common. A few hundred curves do
+        not determine the covariance of a few hundred points; of rough curves a walk is the simplest one. With more
+        inputs, and for smoothed curves, there is none.
 
     Notes
     -----
@@ -82,14 +86,18 @@ class Empirical(Basis):
     """
 
     truncation: Rank = eqx.field(static=True)
-    method: str = eqx.field(static=True)
+    method: Method = eqx.field(static=True)
+    shrinkage: float = eqx.field(static=True)
     state: EmpiricalState | None
 
-    def __init__(self, *, rank: Rank = None, method: Method = "auto") -> None:
+    def __init__(self, *, rank: Rank = None, method: Method = "auto", shrinkage: float = 0.0) -> None:
+        if not 0 <= shrinkage <= 1:
+            raise ValueError(f"shrinkage must be a share between 0 and 1; got {shrinkage!r}.")
         if method not in get_args(Method):
             raise ValueError(f"method must be one of {', '.join(get_args(Method))}; got {method!r}.")
         self.truncation = check_rank(rank)
         self.method = method
+        self.shrinkage = float(shrinkage)
         self.state = None
 
     def fit(self, curves: Curves, *, key: PRNGKeyArray) -> Self:
@@ -174,7 +182,13 @@ class Empirical(Basis):
 
     def _fit_grid(self, points: np.ndarray, values: np.ndarray, generator: np.random.Generator) -> EmpiricalState:
         n, _, d_y = values.shape
-        pairs = grid_eigenpairs(values.reshape(n, -1), np.repeat(cell_weights(points), d_y), generator)
+        shrink = None
+        if self.shrinkage and points.shape[1] == 1:
+            order = np.argsort(points[:, 0])
+            shrink = lambda covariance: (  # noqa: E731
+                (1 - self.shrinkage) * covariance + self.shrinkage * walk_covariance(covariance, order)
+            )
+        pairs = grid_eigenpairs(values.reshape(n, -1), np.repeat(cell_weights(points), d_y), generator, shrink)
         return self._grid_state(points, pairs, d_y)
 
     def _fit_images(self, curves: GriddedCurves) -> EmpiricalState:

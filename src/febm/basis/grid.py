@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 FACTORS = 50  # the most columns of L
 FACTOR_CURVES = 2000  # the most curves that L is fitted to
@@ -32,11 +32,17 @@ class Eigenpairs(NamedTuple):
     values: np.ndarray
 
 
-def grid_eigenpairs(table: Table, weights: Float[np.ndarray, " values"], generator: np.random.Generator) -> Eigenpairs:
-    """Eigenpairs of the sample covariance of the rows; NaN is missing."""
-    root = np.sqrt(weights)
-    if np.isnan(table).any():
-        mean, covariance = incomplete_moments(table, generator)
+def grid_eigenpairs(
+    table: Table,
+    weights: Float[np.ndarray, " values"],
+    generator: np.random.Generator,
+    shrink: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Eigenpairs:
+    """Eigenpairs of the sample covariance of the rows, or of what `shrink` makes of it; NaN is missing."""
+    root, missing = np.sqrt(weights), np.isnan(table).any()
+    if missing or shrink is not None:
+        mean, covariance = incomplete_moments(table, generator) if missing else complete_moments(table)
+        covariance = covariance if shrink is None else shrink(covariance)
         values, vectors = scipy.linalg.eigh(covariance * root * root[:, None])
         values, vectors = values[::-1], vectors[:, ::-1]
     else:
@@ -71,6 +77,37 @@ def _complete_eigenpairs(table: Table) -> tuple[np.ndarray, np.ndarray]:
         kept = values > NEGLIGIBLE * values[0]
         values, vectors = values[kept], table.T @ (vectors[:, kept] / np.sqrt(values[kept]))
     return values, vectors
+
+
+def walk_covariance(
+    covariance: Float[np.ndarray, "values values"], order: Int[np.ndarray, " points"]
+) -> Float[np.ndarray, "values values"]:
+    """The covariance of random walks along the points that take steps as large as the curves do.
+
+    A walk starts from either end with the spread that curves have there, and every step is independent of the others;
+    this is the mean of the two. The outputs of a point take their steps together, and are next to each other in
+    `covariance`.
+    """
+    points = len(order)
+    blocks = covariance.reshape(points, len(covariance) // points, points, -1)[order][:, :, order]
+    back = np.argsort(order)
+    walks = 0.5 * (_walk(blocks) + _walk(blocks[::-1, :, ::-1])[::-1, :, ::-1])
+    return walks[back][:, :, back].reshape(covariance.shape)
+
+
+def _walk(blocks: Float[np.ndarray, "points outputs points outputs"]) -> np.ndarray:
+    here = np.arange(len(blocks))
+    own, across = blocks[here, :, here], blocks[here[1:], :, here[:-1]]
+    steps = np.concatenate([own[:1], own[1:] + own[:-1] - across - np.swapaxes(across, 1, 2)])
+    together = np.cumsum(steps, axis=0)[np.minimum.outer(here, here)]  # (points, points, outputs, outputs)
+    return np.swapaxes(together, 1, 2)
+
+
+def complete_moments(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of rows without gaps."""
+    mean = table.mean(axis=0)
+    centred = table - mean
+    return mean, centred.T @ centred / (len(table) - 1)
 
 
 def incomplete_moments(table: Table, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -11,9 +11,10 @@ import pandas as pd
 from jaxtyping import PRNGKeyArray
 
 from febm import tilting
-from febm.base_measure import STARTS, BaseChoice, BaseSearch, as_prior, choose_base, choose_bases, fit_base
+from febm.base_measure import STARTS, BaseChoice, BaseSearch, as_prior, choose_bases, fit_base
 from febm.basis import Basis, Empirical
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
+from febm.basis_choice import choose_core
 from febm.conjugate import Mixture, Projection
 from febm.contrastive import Contrastive
 from febm.curves import Curves
@@ -36,7 +37,17 @@ from febm.networks import (
 from febm.observations import Observations, StoredObservations, observe, observe_stored, project_curves
 from febm.priors import Energy, EnergyPrior, GaussianPrior, Prior, Reference, TiltedPrior
 from febm.progress import Progress
-from febm.tails import NEGLIGIBLE_SHARE, NOISE_RANGE, TAIL_LEADING, Fold, Tail, TailSearch, choose_noise, ladder
+from febm.tails import (
+    NEGLIGIBLE_SHARE,
+    NOISE_RANGE,
+    TAIL_LEADING,
+    Fold,
+    Tail,
+    TailSearch,
+    choose_noise,
+    choose_tail,
+    ladder,
+)
 from febm.training import Training
 
 # Where chains draw the latents, an energy on more coordinates than this is hard to keep in check.
@@ -49,6 +60,8 @@ SMALLEST_NOISE = 1e-3
 # Cosines of a remainder; more gain little on curves of 200 points. And so many numbers in all curves' ΦᵀΦ.
 MOST_COSINES = 128
 LARGEST_GRAMS = 1 << 23
+# The coordinates of an empirical basis have unit covariance, and a mixture of them should.
+KNOWN_SPREAD = tuple(shrinkage._replace(basis=0.7) for shrinkage in BaseSearch.shrinkages)
 # Functions of the basis where curves are very many: beyond these is noise.
 MOST_COORDINATES = 256
 # Of very many curves, so many say what a basis and the first guess of the noise need, and whether training goes well.
@@ -70,10 +83,10 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     likelihood = plan.likelihood
     assert isinstance(likelihood, Gaussian)
     cosines = _cosines(curves) if plan.enrich else None
-    core, folds, splits = fold_basis(plan.basis, curves, plan.validation, plan.latent_dim, fold_key, cosines)
-    largest = min(plan.latent_dim or core.rank, core.rank)
-    choices = choose_bases(folds, _search(plan, likelihood, largest, cosines, curves.d_y))
-    tail = choices[0].tail
+    fold = lambda basis: fold_basis(basis, curves, plan.validation, plan.latent_dim, fold_key, cosines)  # noqa: E731
+    search = functools.partial(_search, plan, likelihood, cosines, curves.d_y)
+    (core, folds, splits, _), tail = choose_core(plan.basis, fold, lambda core: search(core).tail)
+    choices = choose_bases(folds, search(core), tail)
     basis = _chosen_basis(core, curves, tail)
     projection = project_curves(basis, curves, tail.rank if tail.is_plain else None)
     choice, trial = choices[0], None
@@ -269,10 +282,12 @@ def _mixture_base(plan: Plan, basis: Basis, curves: Curves, latent: int) -> Refe
     projection = project_curves(basis, curves, latent)
     fold = Fold(projection, projection)
     search = BaseSearch(TailSearch((latent,)), leading=(TAME_ENERGY,), components=(plan.components or 4,))
-    return as_prior(fit_base(projection, choose_base([fold], search), starts=1), latent)
+    choice, *_ = choose_bases([fold], search, choose_tail([fold], search.tail))
+    return as_prior(fit_base(projection, choice, starts=1), latent)
 
 
-def _search(plan: Plan, likelihood: Gaussian, largest: int, cosines: np.ndarray | None, outputs: int) -> BaseSearch:
+def _search(plan: Plan, likelihood: Gaussian, cosines: np.ndarray | None, outputs: int, core: Basis) -> BaseSearch:
+    largest = min(plan.latent_dim or core.rank, core.rank)
     tail = TailSearch(
         ranks=ladder(largest) if plan.choose_rank else (largest,),
         noise_variance=float(likelihood.variance) if likelihood.fixed else None,
@@ -286,6 +301,7 @@ def _search(plan: Plan, likelihood: Gaussian, largest: int, cosines: np.ndarray 
         tail,
         leading=(plan.energy_dim,) if plan.energy_dim else BaseSearch.leading,
         components=() if not plan.has_mixture else (plan.components,) if plan.components else BaseSearch.components,
+        shrinkages=KNOWN_SPREAD if isinstance(core, Empirical) else BaseSearch.shrinkages,
     )
 
 
