@@ -16,7 +16,7 @@ from febm.conjugate import Mixture, Projection
 from febm.gaps import Filled
 from febm.mixture import Shrinkage, fit_mixture
 from febm.priors import MixturePrior
-from febm.tails import Fold, Tail, TailSearch, simplest, tail_evidence
+from febm.tails import NOISE_RANGE, Fold, Tail, TailSearch, simplest, tail_evidence
 
 # A component with fewer curves has no covariance to speak of.
 CURVES_PER_COMPONENT = 5
@@ -36,7 +36,7 @@ class BaseSearch:
     tail: TailSearch
     leading: tuple[int, ...] = (10, 6, 16)
     components: tuple[int, ...] = (1, 2, 4, 8, 16)
-    shrinkages: tuple[Shrinkage, ...] = (Shrinkage(10.0, 1e-2), Shrinkage(10.0, 1e-4))
+    shrinkages: tuple[Shrinkage, ...] = (Shrinkage(10.0, 1e-2), Shrinkage(10.0, NOISE_RANGE[0]))
 
 
 class BaseChoice(NamedTuple):

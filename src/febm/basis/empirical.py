@@ -87,8 +87,8 @@ class Empirical(Basis):
 
     truncation: Rank = eqx.field(static=True)
     method: Method = eqx.field(static=True)
-    shrinkage: float = eqx.field(static=True)
     state: EmpiricalState | None
+    shrinkage: float = eqx.field(static=True, default=0.0)
 
     def __init__(self, *, rank: Rank = None, method: Method = "auto", shrinkage: float = 0.0) -> None:
         if not 0 <= shrinkage <= 1:

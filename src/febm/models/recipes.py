@@ -60,8 +60,8 @@ SMALLEST_NOISE = 1e-3
 # Cosines of a remainder; more gain little on curves of 200 points. And so many numbers in all curves' ΦᵀΦ.
 MOST_COSINES = 128
 LARGEST_GRAMS = 1 << 23
-# The coordinates of an empirical basis have unit covariance, and a mixture of them should.
-KNOWN_SPREAD = tuple(shrinkage._replace(basis=0.7) for shrinkage in BaseSearch.shrinkages)
+# A covariance that the basis has shrunk is not estimated anew by the mixture.
+SHRUNK = tuple(shrinkage._replace(basis=0.7) for shrinkage in BaseSearch.shrinkages)
 # Functions of the basis where curves are very many: beyond these is noise.
 MOST_COORDINATES = 256
 # Of very many curves, so many say what a basis and the first guess of the noise need, and whether training goes well.
@@ -301,7 +301,7 @@ def _search(plan: Plan, likelihood: Gaussian, cosines: np.ndarray | None, output
         tail,
         leading=(plan.energy_dim,) if plan.energy_dim else BaseSearch.leading,
         components=() if not plan.has_mixture else (plan.components,) if plan.components else BaseSearch.components,
-        shrinkages=KNOWN_SPREAD if isinstance(core, Empirical) else BaseSearch.shrinkages,
+        shrinkages=SHRUNK if isinstance(core, Empirical) and core.shrinkage else BaseSearch.shrinkages,
     )
 
 
