@@ -23,6 +23,7 @@ from febm.inference import Effort, LatentPosterior, Method, convergence, systema
 from febm.langevin import Affine
 from febm.latent import LatentModel
 from febm.observations import Observations
+from febm.precision import full_float32
 from febm.randomness import numpy_generator
 from febm.variational import Encoder, log_normal, refine
 
@@ -126,6 +127,7 @@ class Proposal(eqx.Module):
     inverses: Float[Array, "modes latent latent"]  # of the factors
     shares: Float[Array, " modes"]
 
+    @full_float32
     def sample(self, noise: Noise) -> Float[Array, "count latent"]:
         """Draws, of each part as many as its share, rounded up or down, part after part."""
         edges = jnp.cumsum(jnp.append((1 - PRIOR_SHARE) * self.shares, PRIOR_SHARE))
@@ -134,6 +136,7 @@ class Proposal(eqx.Module):
         near = self.places[mode] + jnp.einsum("nij,nj->ni", self.factors[mode], noise.spread[:, None] * noise.normal)
         return jnp.where((which < len(self.shares))[:, None], near, noise.normal)
 
+    @full_float32
     def log_density(self, z: Float[Array, " latent"]) -> Float[Array, ""]:
         """The log-density of one latent."""
         size = z.size

@@ -16,6 +16,7 @@ from febm.latent import LatentModel
 from febm.likelihoods import Gaussian, StudentT
 from febm.networks import NetworkGenerator, RoughGenerator
 from febm.observations import Observations
+from febm.precision import full_float32
 from febm.priors import EnergyPrior, TiltedPrior
 from febm.training import FROZEN, Information, Objective
 
@@ -128,6 +129,7 @@ class Contrastive(Objective):
         return jax.vmap(draw)(start, jax.random.split(key, count))
 
 
+@full_float32
 def linear_geometry(model: LatentModel, curve: Observations, key: PRNGKeyArray) -> Affine | None:
     """The posterior of the linear model w = z ~ N(μ, W) as a change of variables; None where it has no meaning.
 

@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from febm.precision import full_float32
+
 LogDensity = Callable[[Float[Array, " latent"]], Float[Array, ""]]
 
 
@@ -46,6 +48,7 @@ class Affine(eqx.Module):
     centre: Float[Array, " latent"]
     factor: Float[Array, "latent latent"] | None = None
 
+    @full_float32
     def __call__(self, u: Float[Array, " latent"]) -> Float[Array, " latent"]:
         """From chain coordinates to the latent space."""
         return self.centre + (u if self.factor is None else self.factor @ u)

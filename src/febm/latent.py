@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from febm.likelihoods import Gaussian, Likelihood
 from febm.networks import Generator, LinearGenerator, RoughGenerator
 from febm.observations import Observations
+from febm.precision import full_float32
 from febm.priors import GaussianPrior, MixturePrior, Prior, TiltedPrior
 
 
@@ -24,6 +25,7 @@ class LatentModel(eqx.Module):
     likelihood: Likelihood
     caution: float = eqx.field(default=0.0, static=True)
 
+    @full_float32
     def function(self, z: Float[Array, " latent"], observed: Observations) -> Float[Array, "points outputs"]:
         """Values of the function that belongs to `z` at the observed points of one curve."""
         return jnp.asarray(observed.mean) + observed.features @ self.generator(z)

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from febm.inference import LatentPosterior
 from febm.likelihoods import LOG_2PI
 from febm.neural_process_networks import Diagonal, NeuralProcessNetwork, Pairs, in_chunks
+from febm.precision import full_float32
 
 InferenceMethod = Literal["importance", "amortised"]
 METHODS: tuple[str, ...] = get_args(InferenceMethod)
@@ -136,6 +137,7 @@ class Mode(NamedTuple):
         """A draw from the widened Gaussian at the mode."""
         return self.place + WIDENING * jax.scipy.linalg.solve_triangular(self.factor.T, noise, lower=False)
 
+    @full_float32
     def log_density(self, z: Float[Array, " latent"]) -> Float[Array, ""]:
         """Density of the widened Gaussian at the mode."""
         standard = self.factor.T @ (z - self.place) / WIDENING

@@ -16,6 +16,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from febm.checks import whole_number
+from febm.precision import full_float32
 
 LOG_2PI = log(2 * pi)
 
@@ -185,6 +186,7 @@ class MixturePrior(Reference):
         """Lower Cholesky factors of the covariances."""
         return _inverse(self.whiteners)
 
+    @full_float32
     def log_density(self, z: Float[Array, " dim"]) -> Float[Array, ""]:
         """The sum log Σₖ πₖ N(z[:r]; μₖ, LₖLₖᵀ) + log N(z[r:]; 0, I)."""
         components, leading = self.means.shape
@@ -197,6 +199,7 @@ class MixturePrior(Reference):
         tail = -0.5 * jnp.sum(jnp.square(z[leading:]))
         return jax.nn.logsumexp(parts) + tail - 0.5 * self.dim * LOG_2PI
 
+    @full_float32
     def sample(self, key: PRNGKeyArray, n: int) -> Float[Array, "n dim"]:
         """`n` independent draws."""
         component_key, noise_key = jax.random.split(key)
@@ -215,6 +218,7 @@ class MixturePrior(Reference):
         return self.log_weights, jnp.pad(self.means, ((0, 0), (0, self.dim - self.leading)))
 
     @property
+    @full_float32
     def within_precision(self) -> Float[Array, "dim dim"]:
         """The inverse of Σₖ πₖ LₖLₖᵀ on the leading coordinates, the identity on the rest."""
         pooled = jnp.einsum("k,kij,klj->il", jax.nn.softmax(self.log_weights), self.factors, self.factors)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from febm.langevin import Affine, LogDensity
+from febm.precision import full_float32
 
 # Optimal acceptance of the two kinds of moves (Roberts & Rosenthal 1998; Beskos et al. 2013).
 MALA_ACCEPTANCE = 0.574
@@ -191,6 +192,7 @@ def _move_particles(
     return jax.vmap(one)(particles, jax.random.split(key, len(particles))).position
 
 
+@full_float32
 def _covariance(
     particles: Float[Array, "particles latent"], weights: Float[Array, " particles"]
 ) -> Float[Array, "latent latent"]:
