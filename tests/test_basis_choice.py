@@ -1,0 +1,155 @@
+"""Shrinking the covariance to that of a random walk: the walk itself, the basis that has it, and who gets it."""
+
+import jax
+import numpy as np
+import pytest
+
+import febm
+from febm import conjugate
+from febm.basis import Empirical
+from febm.basis.enriched import lowest_orders
+from febm.basis.grid import walk_covariance
+from febm.basis_choice import SHARES, choose_core
+from febm.folding import fold_basis
+from febm.mixture import Shrinkage, fit_mixture
+from febm.observations import observe, project
+from febm.tails import TailSearch, ladder
+
+KEY = jax.random.key(0)
+X = np.linspace(0, 1, 60)
+
+
+def sample_covariance(points, outputs=1, seed=0):
+    draws = np.random.default_rng(seed).normal(size=(200, points * outputs))
+    return np.cov(np.cumsum(draws, axis=1).T)
+
+
+def walk_by_hand(covariance):
+    """From the left end, its first value and its steps; and the mirror image of that."""
+    points = len(covariance)
+    sums = np.tril(np.ones((points, points)))
+    differences = np.linalg.inv(sums)
+
+    def left(covariance):
+        return sums @ np.diag(np.diag(differences @ covariance @ differences.T)) @ sums.T
+
+    return 0.5 * (left(covariance) + left(covariance[::-1, ::-1])[::-1, ::-1])
+
+
+class TestWalk:
+    def test_its_steps_are_as_large_as_those_of_the_curves_and_independent(self):
+        covariance = sample_covariance(7)
+        np.testing.assert_allclose(walk_covariance(covariance, np.arange(7)), walk_by_hand(covariance), rtol=1e-10)
+
+    def test_points_may_come_in_any_order(self):
+        covariance, order = sample_covariance(7), np.random.default_rng(1).permutation(7)
+        shuffled = covariance[np.ix_(order, order)]
+        found = walk_covariance(shuffled, np.argsort(order))
+        np.testing.assert_allclose(found, walk_covariance(covariance, np.arange(7))[np.ix_(order, order)])
+
+    def test_outputs_take_their_steps_together(self):
+        """Any sum of the outputs walks as it would alone."""
+        covariance, mix = sample_covariance(6, outputs=2), np.array([0.7, -1.3])
+        sums = np.kron(np.eye(6), mix)
+        both = walk_covariance(covariance, np.arange(6))
+        np.testing.assert_allclose(sums @ both @ sums.T, walk_by_hand(sums @ covariance @ sums.T), rtol=1e-9)
+
+
+class TestShrunkBasis:
+    def test_its_features_have_the_mean_of_both_covariances(self):
+        values = np.cumsum(np.random.default_rng(0).normal(size=(30, 12)), axis=1)
+        x = np.linspace(0, 2, 12)
+        features = Empirical(rank=12, shrinkage=0.3).fit(febm.Curves.from_grid(x, values), key=KEY).features(x)[:, 0]
+        sample = np.cov(values.T)
+        np.testing.assert_allclose(features @ features.T, 0.7 * sample + 0.3 * walk_by_hand(sample), atol=1e-8)
+
+    def test_missing_values_are_filled_in_first(self):
+        values = np.cumsum(np.random.default_rng(0).normal(size=(200, 12)), axis=1)
+        holes = np.where(np.random.default_rng(1).random(values.shape) < 0.1, np.nan, values)
+        x = np.linspace(0, 2, 12)
+        full, filled = (
+            Empirical(rank=12, shrinkage=0.5).fit(febm.Curves.from_grid(x, y), key=KEY) for y in (values, holes)
+        )
+        np.testing.assert_allclose(filled.spectrum[:3], full.spectrum[:3], rtol=0.05)
+
+    def test_surfaces_have_none(self):
+        grid, rng = febm.grid2d(5, 5), np.random.default_rng(0)
+        surfaces = febm.Curves.from_grid(grid, rng.normal(size=(40, 3)) @ rng.normal(size=(3, 25)))
+        plain, asked = (Empirical(rank=3, shrinkage=share).fit(surfaces, key=KEY).spectrum for share in (0.0, 0.5))
+        np.testing.assert_array_equal(plain, asked)
+
+    @pytest.mark.parametrize("share", [-0.1, 1.5, np.nan])
+    def test_a_share_is_between_0_and_1(self, share):
+        with pytest.raises(ValueError, match="shrinkage must be a share between 0 and 1"):
+            Empirical(shrinkage=share)
+
+
+def chosen(values):
+    cosines = lowest_orders(40, 1)
+    folded, _ = choose_core(
+        Empirical(),
+        lambda basis: fold_basis(basis, febm.Curves.from_grid(X, values), 0.2, None, KEY, cosines),
+        lambda core: TailSearch(ladder(core.rank), cosines=cosines),
+    )
+    return folded.basis
+
+
+class TestChoice:
+    def test_few_rough_curves_shrink_it_and_are_right(self):
+        """Sums of independent steps, 50 curves of 60 points; what is gained is measured against the truth."""
+        draws = np.cumsum(np.random.default_rng(3).normal(size=(50, len(X))), axis=1) / np.sqrt(len(X))
+        basis = chosen(draws)
+        assert basis.shrinkage in SHARES
+        truth = np.minimum.outer(np.arange(60), np.arange(60)) / 60 + 1 / 60
+
+        def distance(basis):
+            features = basis.features(X[:, None])[:, 0]
+            steps = np.diff(np.diff(features @ features.T - truth, axis=0), axis=1)
+            return np.sum(np.square(steps))
+
+        assert distance(basis) < 0.5 * distance(Empirical().fit(febm.Curves.from_grid(X, draws), key=KEY))
+
+    def test_smooth_curves_do_not(self):
+        rng = np.random.default_rng(4)
+        waves = np.stack([np.sin(2 * np.pi * X), np.cos(3 * X), X**2])
+        assert chosen(rng.normal(size=(50, 3)) @ waves + 0.05 * rng.normal(size=(50, len(X)))).shrinkage == 0
+
+    def test_curves_with_points_of_their_own_have_no_gaps_to_ask(self):
+        rng = np.random.default_rng(5)
+        own = [np.sort(rng.random(15)) for _ in range(40)]
+        curves = febm.Curves.from_arrays(own, [np.sin(6 * x) * rng.normal() + 0.1 * rng.normal(size=15) for x in own])
+        folded, _ = choose_core(
+            Empirical(),
+            lambda basis: fold_basis(basis, curves, 0.2, None, KEY, lowest_orders(15, 1)),
+            lambda core: TailSearch(ladder(core.rank), cosines=lowest_orders(15, 1)),
+        )
+        assert folded.basis.shrinkage == 0
+
+
+class TestMixtureOfAShrunkBasis:
+    @pytest.fixture
+    def observed(self):
+        values = np.cumsum(np.random.default_rng(6).normal(size=(80, len(X))), axis=1)
+        curves = febm.Curves.from_grid(X, values)
+        projection = project(observe(Empirical(rank=6, shrinkage=0.5).fit(curves, key=KEY), curves))
+        return conjugate.information(projection, 0.01, 4)
+
+    @pytest.mark.parametrize("components", [1, 3])
+    def test_it_keeps_the_covariance_of_the_basis(self, observed, components):
+        def departure(share):
+            mixture = fit_mixture(observed, components, shrinkage=Shrinkage(basis=share))
+            weights = np.exp(mixture.log_weights)
+            covariances = mixture.factors @ np.swapaxes(mixture.factors, 1, 2)
+            second = covariances + mixture.means[:, :, None] * mixture.means[:, None]
+            return np.linalg.norm(np.einsum("k,kij->ij", weights, second) - np.eye(4))
+
+        assert departure(1.0) < 1e-2 < 0.3 * departure(0.0)
+        assert departure(1.0) < departure(0.7) < departure(0.0)
+
+
+def test_components_without_thickness_are_found():
+    """±x² + b without noise: within a component one direction has no variance at all, and held-out curves say so."""
+    data = febm.datasets.load_quadratic(n_train=100, n_evaluation=1, random_state=0).train
+    model = febm.FEBM(prior="mixture", random_state=0, progress=False).fit(data)
+    factors = np.asarray(model.model_.prior.factors, dtype=float)
+    assert np.linalg.svd(factors, compute_uv=False).min() < 1e-3
