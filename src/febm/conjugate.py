@@ -20,9 +20,8 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 LOG_2PI = float(np.log(2 * np.pi))
-# Quadrature over t: a grid that closes in on the posterior of a curve, and the grid that then integrates it.
-SEARCH_NODES, SEARCHES = 25, 3
-NODES = 17
+# Quadrature over t: a grid for all curves, one that closes in on the posterior of each, and the one that integrates it.
+COMMON_NODES, OWN_NODES, NODES = 49, 25, 17
 HALF_WIDTH = 4.5  # standard deviations on either side
 # No curve is rougher than this many standard deviations of t from the mean: one that looks so has a spike in it, which
 # says nothing of how rough the curve is elsewhere.
@@ -175,16 +174,21 @@ class MixturePosterior(NamedTuple):
 
     def variances(self, component: int) -> Float[ndarray, "curves nodes leading"]:
         """The variances along the axes of one component at every node."""
-        variance = np.exp(2 * self.nodes)[:, :, None]
-        return variance / (variance + self.values[self.design, component][:, None])
+        variance, total = self._spread(component)
+        return variance / total
 
     def given(self, component: int) -> tuple[Float[ndarray, "curves nodes leading"], Float[ndarray, "..."]]:
         """Means of z at every node of one component, and the variances along its axes."""
-        left = self.variances(component)
-        along = self.slopes[:, component][:, None] * left / np.exp(2 * self.nodes)[:, :, None]
+        variance, total = self._spread(component)
+        along = self.slopes[:, component][:, None] / total
         axes = np.swapaxes(self.axes[:, component], 1, 2)
         moved = along @ (axes[0] if len(axes) == 1 else axes[self.design])
-        return self.means[component] + moved, left
+        return self.means[component] + moved, variance / total
+
+    def _spread(self, component: int) -> tuple[Float[ndarray, "curves nodes 1"], Float[ndarray, "..."]]:
+        """e^{2t} and e^{2t} + Λ of one component at every node."""
+        variance = np.exp(2 * self.nodes)[:, :, None]
+        return variance, variance + self.values[self.design, component][:, None]
 
 
 def project(
@@ -251,15 +255,18 @@ def condition(
         slopes = np.einsum("ckij,kci->ckj", vectors[design], slope)
     at_means = observed.square[:, None] - 2 * observed.linear @ means.T + np.sum(pulled * means, axis=2)[design]
 
-    def log_joint(t: Float[ndarray, "curves nodes"]) -> Float[ndarray, "curves components nodes"]:
+    def log_joint(t: Float[ndarray, "own nodes"]) -> Float[ndarray, "curves components nodes"]:
+        """At nodes of each curve's own, or at one row of nodes for all."""
         variance = np.exp(2 * t)
         common = -0.5 * (observed.log_determinant + observed.size * LOG_2PI)[:, None] - observed.size[:, None] * t
+        alike = len(values) == 1 and len(t) == 1
         parts = []
         for k in range(len(means)):
-            own = values[design, k]
-            total = variance[:, :, None] + own[:, None]
-            explained = np.sum(slopes[:, k, None] ** 2 / total, axis=2)
-            volume = np.sum(np.log(total), axis=2) - 2 * mixture.leading * t
+            total = variance[:, :, None] + (values[:, k] if alike else values[design, k])[:, None]
+            squares = slopes[:, k] ** 2
+            # Products of matrices: sums over so few coordinates are slow.
+            explained = squares @ (1 / total[0]).T if alike else ((1 / total) @ squares[:, :, None])[:, :, 0]
+            volume = np.log(total) @ np.ones(mixture.leading) - 2 * mixture.leading * t
             part = (
                 common
                 - 0.5 * np.maximum(at_means[:, k, None] - explained, 0.0) / variance
@@ -276,7 +283,7 @@ def condition(
         nodes = np.zeros((len(design), 1))
         joint = log_joint(nodes)
     else:
-        nodes = _close_in(log_joint, mixture.roughness, len(design)) if nodes is None else nodes
+        nodes = _close_in(log_joint, mixture.roughness) if nodes is None else nodes
         joint = log_joint(nodes) + np.log(nodes[:, 1] - nodes[:, 0])[:, None, None]
     log_evidence = scipy.special.logsumexp(joint, axis=(1, 2))
     return MixturePosterior(
@@ -376,21 +383,18 @@ def complete_draws(
 
 
 def _close_in(
-    log_joint: Callable[[Float[ndarray, "curves nodes"]], Float[ndarray, "curves components nodes"]],
-    roughness: Roughness,
-    curves: int,
+    log_joint: Callable[[Float[ndarray, "own nodes"]], Float[ndarray, "curves components nodes"]], roughness: Roughness
 ) -> Float[ndarray, "curves nodes"]:
     """Evenly spaced nodes over the posterior of t of every curve, within what the prior calls possible."""
     least, most = np.min(roughness.means - REACH * roughness.scales), np.max(roughness.means + REACH * roughness.scales)
-    low, high = np.full(curves, least), np.full(curves, most)
-    for _ in range(SEARCHES):
-        nodes = np.linspace(low, high, SEARCH_NODES, axis=1)
+    nodes = np.linspace(least, most, COMMON_NODES)[None]
+    for count in (OWN_NODES, NODES):
         weights = scipy.special.softmax(scipy.special.logsumexp(log_joint(nodes), axis=1), axis=1)
         mean = np.sum(weights * nodes, axis=1)
         spread = np.sqrt(np.sum(weights * (nodes - mean[:, None]) ** 2, axis=1))
         half = HALF_WIDTH * np.maximum(spread, 0.5 * (nodes[:, 1] - nodes[:, 0]))
-        low, high = np.maximum(mean - half, least), np.minimum(mean + half, most)
-    return np.linspace(low, high, NODES, axis=1)
+        nodes = np.linspace(np.maximum(mean - half, least), np.minimum(mean + half, most), count, axis=1)
+    return nodes
 
 
 def _each_design(
