@@ -34,7 +34,7 @@ def curves(count=150, seed=0, *, detail=0.0, spread=0.0, noise=0.1):
 
 def chosen_tail(data):
     cosines = lowest_orders(30, 1)
-    core, folds, *_ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0), cosines)
+    core, folds, _ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0), cosines)
     return choose_tail(folds, TailSearch((2, 3, 5, 8, core.rank), cosines=cosines, roughness=True))
 
 
@@ -82,7 +82,7 @@ def test_a_mixture_of_many_components_comes_with_one_of_two():
     centres = 6 * rng.normal(size=(8, 2))
     scores = centres[rng.integers(8, size=400)] + 0.2 * rng.normal(size=(400, 2))
     data = febm.Curves.from_grid(X, scores @ np.stack([np.sin(2 * np.pi * X), X]) + 0.05 * rng.normal(size=(400, 40)))
-    _, folds, *_ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0))
+    _, folds, _ = fold_basis(Empirical(), data, 0.2, None, jax.random.key(0))
     search = BaseSearch(TailSearch((2, 3)), components=(1, 2, 8))
     found = choose_bases(folds, search, choose_tail(folds, search.tail))
     assert [choice.components for choice in found] == [8, 2]

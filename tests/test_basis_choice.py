@@ -9,9 +9,10 @@ from febm import conjugate
 from febm.basis import Empirical
 from febm.basis.enriched import lowest_orders
 from febm.basis.grid import walk_covariance
-from febm.basis_choice import SHARES, choose_core
+from febm.basis_choice import choose_cores
+from febm.conjugate import Mixture
 from febm.folding import fold_basis
-from febm.mixture import Shrinkage, fit_mixture
+from febm.mixture import LEAST_LEFT, Shrinkage, _towards_unit, fit_mixture
 from febm.observations import observe, project
 from febm.tails import TailSearch, ladder
 
@@ -59,7 +60,8 @@ class TestShrunkBasis:
     def test_its_features_have_the_mean_of_both_covariances(self):
         values = np.cumsum(np.random.default_rng(0).normal(size=(30, 12)), axis=1)
         x = np.linspace(0, 2, 12)
-        features = Empirical(rank=12, shrinkage=0.3).fit(febm.Curves.from_grid(x, values), key=KEY).features(x)[:, 0]
+        basis = Empirical(rank=12, shrinkage=0.3).fit(febm.Curves.from_grid(x, values), key=KEY)
+        features = basis.features(x)[:, 0]
         sample = np.cov(values.T)
         np.testing.assert_allclose(features @ features.T, 0.7 * sample + 0.3 * walk_by_hand(sample), atol=1e-8)
 
@@ -75,8 +77,15 @@ class TestShrunkBasis:
     def test_surfaces_have_none(self):
         grid, rng = febm.grid2d(5, 5), np.random.default_rng(0)
         surfaces = febm.Curves.from_grid(grid, rng.normal(size=(40, 3)) @ rng.normal(size=(3, 25)))
-        plain, asked = (Empirical(rank=3, shrinkage=share).fit(surfaces, key=KEY).spectrum for share in (0.0, 0.5))
-        np.testing.assert_array_equal(plain, asked)
+        plain, asked = (Empirical(rank=3, shrinkage=share).fit(surfaces, key=KEY) for share in (0.0, 0.5))
+        np.testing.assert_array_equal(plain.spectrum, asked.spectrum)
+        assert not asked.is_shrunk
+
+    def test_very_long_curves_have_none(self):
+        """A matrix of all pairs of their points would be the largest thing in memory."""
+        curves = febm.Curves.from_grid(np.arange(1025), np.random.default_rng(0).normal(size=(5, 1025)))
+        assert not Empirical(shrinkage=0.5).fit(curves, key=KEY).is_shrunk
+        assert Empirical(shrinkage=0.5).fit(curves.select(curves.x[:, 0] < 1024), key=KEY).is_shrunk
 
     @pytest.mark.parametrize("share", [-0.1, 1.5, np.nan])
     def test_a_share_is_between_0_and_1(self, share):
@@ -84,46 +93,68 @@ class TestShrunkBasis:
             Empirical(shrinkage=share)
 
 
-def chosen(values):
+def cores(curves):
     cosines = lowest_orders(40, 1)
-    folded, _ = choose_core(
+    return choose_cores(
         Empirical(),
-        lambda basis: fold_basis(basis, febm.Curves.from_grid(X, values), 0.2, None, KEY, cosines),
+        lambda basis: fold_basis(basis, curves, 0.2, None, KEY, cosines),
         lambda core: TailSearch(ladder(core.rank), cosines=cosines),
     )
-    return folded.basis
+
+
+def walks(count, seed=3):
+    return np.cumsum(np.random.default_rng(seed).normal(size=(count, len(X))), axis=1) / np.sqrt(len(X))
 
 
 class TestChoice:
-    def test_few_rough_curves_shrink_it_and_are_right(self):
-        """Sums of independent steps, 50 curves of 60 points; what is gained is measured against the truth."""
-        draws = np.cumsum(np.random.default_rng(3).normal(size=(50, len(X))), axis=1) / np.sqrt(len(X))
-        basis = chosen(draws)
-        assert basis.shrinkage in SHARES
+    def test_few_rough_curves_may_shrink_it_and_know_their_steps_better(self):
+        """Sums of independent steps, 50 curves of 60 points."""
         truth = np.minimum.outer(np.arange(60), np.arange(60)) / 60 + 1 / 60
+        errors, steps = [], []
+        for core in cores(febm.Curves.from_grid(X, walks(50))):
+            features = core.folded.basis.features(X[:, None])[:, 0]
+            error = features @ features.T - truth
+            errors.append(np.linalg.norm(error))
+            steps.append(np.linalg.norm(np.diff(np.diff(error, axis=0), axis=1)))
+        plain, shrunk = errors
+        assert steps[1] < 0.7 * steps[0]
+        # The price of it is a level that is freer than that of the curves.
+        assert plain < shrunk < 4 * plain
 
-        def distance(basis):
-            features = basis.features(X[:, None])[:, 0]
-            steps = np.diff(np.diff(features @ features.T - truth, axis=0), axis=1)
-            return np.sum(np.square(steps))
-
-        assert distance(basis) < 0.5 * distance(Empirical().fit(febm.Curves.from_grid(X, draws), key=KEY))
-
-    def test_smooth_curves_do_not(self):
+    def test_smooth_curves_may_not(self):
         rng = np.random.default_rng(4)
         waves = np.stack([np.sin(2 * np.pi * X), np.cos(3 * X), X**2])
-        assert chosen(rng.normal(size=(50, 3)) @ waves + 0.05 * rng.normal(size=(50, len(X)))).shrinkage == 0
+        values = rng.normal(size=(50, 3)) @ waves + 0.05 * rng.normal(size=(50, len(X)))
+        (core,) = cores(febm.Curves.from_grid(X, values))
+        assert not core.folded.basis.is_shrunk
 
-    def test_curves_with_points_of_their_own_have_no_gaps_to_ask(self):
+    def test_curves_with_points_of_their_own_have_no_covariance_to_shrink(self):
         rng = np.random.default_rng(5)
         own = [np.sort(rng.random(15)) for _ in range(40)]
         curves = febm.Curves.from_arrays(own, [np.sin(6 * x) * rng.normal() + 0.1 * rng.normal(size=15) for x in own])
-        folded, _ = choose_core(
-            Empirical(),
-            lambda basis: fold_basis(basis, curves, 0.2, None, KEY, lowest_orders(15, 1)),
-            lambda core: TailSearch(ladder(core.rank), cosines=lowest_orders(15, 1)),
-        )
-        assert folded.basis.shrinkage == 0
+        assert len(cores(curves)) == 1
+
+    def test_nor_have_those_that_are_smoothed(self):
+        """One point of a common grid is missing in half of the curves: the gaps are there, the grid is not."""
+        values = walks(16)[:, :20]
+        values[::2, 7] = np.nan
+        (core,) = cores(febm.Curves.from_grid(X[:20], values))
+        assert core.folded.basis.fitted.method == "smooth"
+        assert all(fold.gaps for fold in core.folded.folds)
+
+    def test_the_base_measure_decides(self):
+        data = febm.Curves.from_grid(X, walks(60))
+        model = febm.FEBM(prior="mixture", random_state=0, progress=False).fit(data)
+        assert model.basis_.core.is_shrunk
+
+    def test_a_shrunk_model_is_saved(self, tmp_path):
+        data = febm.Curves.from_grid(X, walks(40))
+        basis = Empirical(rank=5, shrinkage=0.5)
+        model = febm.FEBM(basis=basis, prior="mixture", components=1, random_state=0, progress=False).fit(data)
+        model.save(tmp_path / "walks.febm")
+        again = febm.load(tmp_path / "walks.febm")
+        assert again.basis_.is_shrunk
+        np.testing.assert_array_equal(again.basis_.spectrum, model.basis_.spectrum)
 
 
 class TestMixtureOfAShrunkBasis:
@@ -139,12 +170,23 @@ class TestMixtureOfAShrunkBasis:
         def departure(share):
             mixture = fit_mixture(observed, components, shrinkage=Shrinkage(basis=share))
             weights = np.exp(mixture.log_weights)
-            covariances = mixture.factors @ np.swapaxes(mixture.factors, 1, 2)
-            second = covariances + mixture.means[:, :, None] * mixture.means[:, None]
-            return np.linalg.norm(np.einsum("k,kij->ij", weights, second) - np.eye(4))
+            return np.linalg.norm(mixture.within + (weights * mixture.means.T) @ mixture.means - np.eye(4))
 
-        assert departure(1.0) < 1e-2 < 0.3 * departure(0.0)
+        assert departure(1.0) < 1e-8 < 0.3 * departure(0.0)
         assert departure(1.0) < departure(0.7) < departure(0.0)
+
+    def test_components_far_apart_keep_a_thickness(self):
+        """Means alone have more spread than the basis knows of."""
+        far = Mixture(np.log([0.5, 0.5]), np.array([[1.5], [-1.5]]), np.full((2, 1, 1), 0.3))
+        (first, second) = _towards_unit(far, 1.0).factors[:, 0, 0]
+        assert first == second == pytest.approx(np.sqrt(LEAST_LEFT))
+
+    def test_it_is_fitted_until_nothing_changes(self, observed):
+        fits = [fit_mixture(observed, 3, shrinkage=Shrinkage(basis=0.7), iterations=n) for n in (200, 1000)]
+        np.testing.assert_array_equal(*(fit.means for fit in fits))
+        again = fit_mixture(observed, 3, shrinkage=Shrinkage(basis=0.7), tolerance=1e-9, iterations=1000)
+        evidence = [float(np.mean(conjugate.condition(fit, observed).log_evidence)) for fit in (fits[0], again)]
+        assert evidence[0] == pytest.approx(evidence[1], abs=0.05)
 
 
 def test_components_without_thickness_are_found():

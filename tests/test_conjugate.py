@@ -7,6 +7,7 @@ from scipy.stats import multivariate_normal
 
 from febm.conjugate import (
     Mixture,
+    Projection,
     Roughness,
     complete_draws,
     condition,
@@ -19,11 +20,11 @@ from febm.conjugate import (
 RANK, LEADING, POINTS, NOISE = 6, 3, 9, 0.04
 
 
-@pytest.fixture
-def setting():
+@pytest.fixture(params=[0.7, 1.0], ids=["points of their own", "common points"])
+def setting(request):
     rng = np.random.default_rng(0)
     features = rng.normal(size=(POINTS, 1, RANK))
-    mask = rng.uniform(size=(4, POINTS, 1)) < 0.7
+    mask = rng.uniform(size=(4, POINTS, 1)) < request.param
     residual = np.where(mask, rng.normal(size=(4, POINTS, 1)), np.nan)
     roots = rng.normal(size=(2, LEADING, LEADING)) + 2 * np.eye(LEADING)
     factors = np.linalg.cholesky(roots @ np.swapaxes(roots, 1, 2))
@@ -170,3 +171,18 @@ class TestRoughness:
         posterior = condition(mixture._replace(roughness=roughness), observed)
         assert posterior.nodes.max() <= 4 * 0.3 + 1e-12
         assert np.isfinite(posterior.log_evidence).all()
+
+    @pytest.mark.parametrize("scale", [0.4, 2.0])
+    def test_the_roughness_of_very_long_curves_is_found(self, scale):
+        """A hundred thousand values of noise alone: t is known to 0.002, a thousandth of what the prior allows."""
+        size, variance, places = 100_000, 0.04, np.array([0.9, -1.1, 0.02]) * scale
+        square = size * variance * np.exp(2 * places)
+        one = np.ones(3, dtype=int)
+        noise_alone = Projection(np.zeros((1, 1, 1)), 0 * one, np.zeros((3, 1)), square, size * one)
+        mixture = Mixture.standard_normal(1, roughness=scale)
+        found = condition(mixture, information(noise_alone, variance, 1)).log_evidence
+        t = places[:, None] + np.linspace(-0.05, 0.05, 20_001)
+        joint = -size * t - 0.5 * square[:, None] / variance * np.exp(-2 * t) - 0.5 * (t / scale) ** 2 - np.log(scale)
+        constant = -0.5 * size * np.log(2 * np.pi * variance) - 0.5 * np.log(2 * np.pi)
+        expected = logsumexp(joint, axis=1) + np.log(t[0, 1] - t[0, 0]) + constant
+        np.testing.assert_allclose(found, expected, atol=1e-3)

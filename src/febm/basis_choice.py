@@ -1,41 +1,50 @@
-"""The empirical basis of a linear model and its tail: whether the covariance is shrunk to that of a random walk.
+"""The empirical basis of a linear model and its tail: as it is, and with a covariance shrunk to that of a walk.
 
 A few hundred curves do not determine the covariance of a few hundred points. Where curves are rough, a walk with steps
-of their size is a good guess at it; where they are smooth it is a bad one, which shows in the gaps of held-out curves.
+of their size is a good guess at it; where they are smooth it is a bad one, which shows in the evidence and in the gaps
+of held-out curves.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from febm.basis import Basis, Empirical
 from febm.folding import Folded
-from febm.tails import Tail, TailSearch, choose_tail, tail_score
+from febm.tails import Tail, TailSearch, choose_tail, tail_evidence
 
-SHARES = (0.5, 0.25)
-"""Of the walk in the covariance: those that are tried, the largest first."""
+SHARE = 0.5
+"""Of the walk in the covariance. Held-out curves of prices have the largest density with about a half."""
 
 
-def choose_core(
-    basis: Basis, fold: Callable[[Basis], Folded], search: Callable[[Basis], TailSearch]
-) -> tuple[Folded, Tail]:
-    """The basis, with the largest share of a random walk that does no harm, and its tail.
+class Core(NamedTuple):
+    """A basis with its folds, and the tail that suits it."""
 
-    Shrunk bases are judged, by evidence and errors in gaps, with the tail of the one that is not. Their own would suit
-    them better, so a share that keeps up with none does good.
+    folded: Folded
+    tail: Tail
+
+
+def choose_cores(basis: Basis, fold: Callable[[Basis], Folded], search: Callable[[Basis], TailSearch]) -> list[Core]:
+    """The basis as it is and, if held-out curves have nothing against it, the same with a shrunk covariance.
+
+    A linear model cannot tell which is better for a mixture: that has covariances to estimate too, from the same few
+    curves, and gains most from one that it may keep. Where even a linear model loses, nothing is to be gained.
     """
-    folded = fold(basis)
-    tail = choose_tail(folded.folds, search(folded.basis))
-    if not isinstance(basis, Empirical) or not all(part.gaps for part in folded.folds):
-        return folded, tail
+    core = _core(fold(basis), search)
+    plain, has_gaps = core.folded.basis, all(part.gaps for part in core.folded.folds)
+    if not isinstance(plain, Empirical) or plain.shrinkage or plain.fitted.method != "grid" or not has_gaps:
+        return [core]
+    shrunk = fold(Empirical(rank=plain.truncation, method=plain.method, shrinkage=SHARE))
+    if not (isinstance(shrunk.basis, Empirical) and shrunk.basis.is_shrunk):
+        return [core]
+    other = _core(shrunk, search)
+    return [core, other] if _evidence(other, search) >= _evidence(core, search) else [core]
 
-    def score(folded: Folded) -> float:
-        own = tail if tail.is_plain else tail._replace(rank=folded.rank)
-        return float(np.mean(tail_score(folded.folds, search(folded.basis), own)))
 
-    least = score(folded)
-    for share in SHARES:
-        shrunk = fold(Empirical(rank=basis.truncation, method=basis.method, shrinkage=share))
-        if score(shrunk) >= least:
-            return shrunk, choose_tail(shrunk.folds, search(shrunk.basis))
-    return folded, tail
+def _core(folded: Folded, search: Callable[[Basis], TailSearch]) -> Core:
+    return Core(folded, choose_tail(folded.folds, search(folded.basis)))
+
+
+def _evidence(core: Core, search: Callable[[Basis], TailSearch]) -> float:
+    return float(np.mean(tail_evidence(core.folded.folds, search(core.folded.basis), core.tail)))

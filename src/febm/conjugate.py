@@ -20,8 +20,9 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 LOG_2PI = float(np.log(2 * np.pi))
-# Quadrature over t: a grid for all curves, one that closes in on the posterior of each, and the one that integrates it.
+# Quadrature over t: a grid for all curves, grids that close in on the posterior of each, and one that integrates it.
 COMMON_NODES, OWN_NODES, NODES = 49, 25, 17
+SEARCHES = 4  # the most grids that close in: curves of a hundred thousand points need three
 HALF_WIDTH = 4.5  # standard deviations on either side
 # No curve is rougher than this many standard deviations of t from the mean: one that looks so has a spike in it, which
 # says nothing of how rough the curve is elsewhere.
@@ -387,14 +388,23 @@ def _close_in(
 ) -> Float[ndarray, "curves nodes"]:
     """Evenly spaced nodes over the posterior of t of every curve, within what the prior calls possible."""
     least, most = np.min(roughness.means - REACH * roughness.scales), np.max(roughness.means + REACH * roughness.scales)
-    nodes = np.linspace(least, most, COMMON_NODES)[None]
-    for count in (OWN_NODES, NODES):
+
+    def around(nodes: Float[ndarray, "own nodes"], count: int) -> tuple[Float[ndarray, "curves closer"], bool]:
+        """Nodes where the given ones find the posterior, and whether these are close enough to see how wide it is."""
         weights = scipy.special.softmax(scipy.special.logsumexp(log_joint(nodes), axis=1), axis=1)
         mean = np.sum(weights * nodes, axis=1)
         spread = np.sqrt(np.sum(weights * (nodes - mean[:, None]) ** 2, axis=1))
-        half = HALF_WIDTH * np.maximum(spread, 0.5 * (nodes[:, 1] - nodes[:, 0]))
-        nodes = np.linspace(np.maximum(mean - half, least), np.minimum(mean + half, most), count, axis=1)
-    return nodes
+        resolution = 0.5 * (nodes[:, 1] - nodes[:, 0])
+        half = HALF_WIDTH * np.maximum(spread, resolution)
+        found = np.linspace(np.maximum(mean - half, least), np.minimum(mean + half, most), count, axis=1)
+        return found, bool(np.all(spread > resolution))
+
+    nodes = np.linspace(least, most, COMMON_NODES)[None]
+    for _ in range(SEARCHES):
+        nodes, resolved = around(nodes, OWN_NODES)
+        if resolved:
+            break
+    return around(nodes, NODES)[0]
 
 
 def _each_design(

@@ -23,7 +23,6 @@ class Folded(NamedTuple):
     basis: Basis
     folds: list[Fold]
     held_out: list[np.ndarray]
-    rank: int  # functions that the basis has in every fold
 
 
 def fold_basis(
@@ -50,7 +49,7 @@ def fold_basis(
         fitting, judging = curves[~held_out], curves[held_out]
         hidden = hide_middles(observe(whole, judging)) if cosines is not None and curves.d_x == 1 else ()
         folds.append(Fold(project_curves(whole, fitting, columns), project_curves(whole, judging, columns), hidden))
-    return Folded(fitted, folds, splits, rank)
+    return Folded(fitted, folds, splits)
 
 
 def held_out_parts(count: int, validation: float, key: PRNGKeyArray) -> list[np.ndarray]:

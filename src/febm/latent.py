@@ -25,10 +25,9 @@ class LatentModel(eqx.Module):
     likelihood: Likelihood
     caution: float = eqx.field(default=0.0, static=True)
 
-    @full_float32
     def function(self, z: Float[Array, " latent"], observed: Observations) -> Float[Array, "points outputs"]:
         """Values of the function that belongs to `z` at the observed points of one curve."""
-        return jnp.asarray(observed.mean) + observed.features @ self.generator(z)
+        return jnp.asarray(observed.mean) + _expand(jnp.asarray(observed.features), self.generator(z))
 
     def log_densities(self, z: Float[Array, " latent"], observed: Observations) -> Float[Array, "points outputs"]:
         """log p(y | z) value by value, zero where masked."""
@@ -60,3 +59,8 @@ class LatentModel(eqx.Module):
             and isinstance(self.likelihood, Gaussian)
             and isinstance(base, GaussianPrior | MixturePrior)
         )
+
+
+@full_float32
+def _expand(features: Float[Array, "points outputs rank"], weights: Float[Array, " rank"]) -> Float[Array, "..."]:
+    return features @ weights

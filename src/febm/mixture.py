@@ -8,6 +8,7 @@ roughness of a curve, where the base measure has one.
 from typing import NamedTuple
 
 import numpy as np
+import scipy.special
 from sklearn.cluster import KMeans
 
 from febm.conjugate import Information, Mixture, MixturePosterior, Roughness, condition
@@ -16,6 +17,8 @@ from febm.conjugate import Information, Mixture, MixturePosterior, Roughness, co
 SOME_NODES = slice(4, 13, 2)
 NODES_KEPT = 10
 LEAST_ROUGHNESS = 0.02
+# Variance that the means of components leave to these, however far apart they are; coordinates have unit variance.
+LEAST_LEFT = 0.05
 
 
 class Shrinkage(NamedTuple):
@@ -23,7 +26,7 @@ class Shrinkage(NamedTuple):
 
     pooled: float = 5.0  # pseudo-curves with the covariance pooled over components
     ridge: float = 1e-3  # least variance in any direction; the coordinates have unit variance
-    basis: float = 0.0  # share in the pooled covariance of what the basis says: all coordinates together have I
+    basis: float = 0.0  # share of what the basis says of the covariance: that of all components together is I
 
 
 def fit_mixture(
@@ -47,7 +50,8 @@ def fit_mixture(
             previous, nodes = -np.inf, condition(mixture, observed).nodes[:, SOME_NODES]
         posterior = condition(mixture, observed, nodes)
         evidence = float(np.mean(posterior.log_evidence))
-        if evidence - previous < tolerance:
+        # Where components are drawn to the basis, steps may also go down.
+        if abs(evidence - previous) < tolerance:
             break
         previous = evidence
         mixture = _maximise(posterior, shrinkage)
@@ -96,20 +100,22 @@ def _maximise(posterior: MixturePosterior, shrinkage: Shrinkage) -> Mixture:
     covariances = (scatter + shrinkage.pooled * pooled) / (total + shrinkage.pooled)[:, None, None]
     covariances += shrinkage.ridge * np.eye(leading)
     log_weights = np.log((total + 1e-12) / curves)
-    if shrinkage.basis:
-        covariances = _towards_unit(np.exp(log_weights), means, covariances, shrinkage)
     roughness = _roughness(posterior, share, total, shrinkage.pooled) if posterior.is_rough else None
-    return Mixture(log_weights, means, np.linalg.cholesky(covariances), roughness)
+    mixture = Mixture(log_weights, means, np.linalg.cholesky(covariances), roughness)
+    return _towards_unit(mixture, shrinkage.basis) if shrinkage.basis else mixture
 
 
-def _towards_unit(weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, shrinkage: Shrinkage) -> np.ndarray:
-    """Map all covariances alike, so that pooled they go some way to where that of the whole mixture is I."""
-    pooled = np.einsum("k,kij->ij", weights, covariances)
-    values, vectors = np.linalg.eigh(np.eye(len(pooled)) - np.einsum("k,ki,kj->ij", weights, means, means))
-    unit = (vectors * np.maximum(values, shrinkage.ridge)) @ vectors.T
-    goal = (1 - shrinkage.basis) * pooled + shrinkage.basis * unit
-    root = np.linalg.cholesky(goal) @ np.linalg.inv(np.linalg.cholesky(pooled))
-    return root @ covariances @ root.T
+def _towards_unit(mixture: Mixture, share: float) -> Mixture:
+    """Map all components alike about their means, so that the mean of their covariances goes this far to its place.
+
+    There the whole mixture would have the covariance I, with what the means leave of it in every component.
+    """
+    weights = scipy.special.softmax(mixture.log_weights)
+    left = np.eye(mixture.leading) - (weights * mixture.means.T) @ mixture.means
+    values, vectors = np.linalg.eigh(left)
+    goal = (1 - share) * mixture.within + share * (vectors * np.maximum(values, LEAST_LEFT)) @ vectors.T
+    root = np.linalg.cholesky(goal) @ np.linalg.inv(np.linalg.cholesky(mixture.within))
+    return mixture._replace(factors=root @ mixture.factors)
 
 
 def _roughness(posterior: MixturePosterior, share: np.ndarray, total: np.ndarray, pooled: float) -> Roughness:

@@ -154,14 +154,6 @@ def tail_evidence(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> np.n
     return np.concatenate(parts)
 
 
-def tail_score(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> np.ndarray:
-    """The same with the log-likelihood of the errors in gaps added, a fold's shared by its curves."""
-    mixture = Mixture.standard_normal(min(tail.rank, TAIL_LEADING), tail.roughness)
-    hidden = [fold.weigh(tail.weights(fold.fitted, search.outputs)).gaps for fold in folds]
-    likelihoods = [gaps.error_likelihood(gap, tail.noise_variance, mixture) for fold in hidden for gap in fold]
-    return tail_evidence(folds, search, tail) + np.sum(likelihoods) / len(folds)
-
-
 def simplest(tried: Sequence[tuple[T, np.ndarray]], complexity: Callable[[T], int]) -> tuple[T, np.ndarray]:
     """The simplest choice whose score is within one standard error of the best, curve by curve.
 
@@ -210,7 +202,14 @@ def _enriched(
 
 def _refined(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> Tail:
     """The tail nearby that is best by evidence and by its errors in gaps together."""
-    return _downhill(folds, search, tail, lambda tail: tail_score(folds, search, tail), step=0.3)
+
+    def both(tail: Tail) -> np.ndarray:
+        mixture = Mixture.standard_normal(min(tail.rank, TAIL_LEADING), tail.roughness)
+        hidden = [fold.weigh(tail.weights(fold.fitted, search.outputs)).gaps for fold in folds]
+        likelihoods = [gaps.error_likelihood(gap, tail.noise_variance, mixture) for fold in hidden for gap in fold]
+        return tail_evidence(folds, search, tail) + np.sum(likelihoods) / len(folds)
+
+    return _downhill(folds, search, tail, both, step=0.3)
 
 
 def _downhill(

@@ -105,7 +105,7 @@ def _held_out_evidence(curves: Curves, transform: Transform) -> np.ndarray:
     values = transform(curves.y[:, 0])
     mean, scale = values.mean(), values.std()
     slopes = (transform.log_derivative(curves.y[:, 0]) - np.log(scale)).reshape(len(curves), -1).sum(axis=1)
-    basis, folds, held_out, _ = fold_basis(
+    basis, folds, held_out = fold_basis(
         Empirical(), curves.replace(y=(values - mean) / scale), VALIDATION, None, jax.random.key(0)
     )
     search = TailSearch(ladder(basis.rank))

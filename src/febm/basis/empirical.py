@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Literal, Self, TypeAlias, TypeGuard, get_args
 
 import equinox as eqx
@@ -25,8 +26,10 @@ Method: TypeAlias = Literal["auto", "grid", "smooth"]
 
 DEFAULT_SHARE = 0.9999  # of the variance, what `rank=None` keeps on a grid
 LARGEST_GRID = 4096  # points times outputs: what an eigenproblem or an interpolation problem may cost
+LARGEST_SHRUNK = 1024  # the same where the eigenproblem is not that of the curves, however few they are
 SEEN_TOGETHER = 10  # curves in which every pair of points must occur for a grid with missing values
 NOISE_FLOOR = 1e-6  # of the average variance: the least noise reported
+SHRUNK = "shrunk grid"
 NO_VARIATION = "curves have the same value everywhere; there is no variation to build a basis from."
 
 
@@ -48,16 +51,17 @@ class Empirical(Basis):
     ----------
     rank : how many features: an integer, a share of the variance, or None. None keeps 0.9999 of the variance
         on a grid; of smoothed curves it keeps the eigenfunctions that help to predict held-out curves. There
-        are never more than the data determine, however many are asked for.
+        are never more than the data determine, or what they are shrunk to, however many are asked for.
     method : "grid" takes the sample mean and covariance at common points and interpolates between them;
         missing values are filled in by EM for a factor model. "smooth" fits smooth mean and covariance
         functions, and the noise, to curves with points of their own, by maximum likelihood. "auto" takes the
         grid when all curves have all points, or when at least half of the values are there and every two
         points are seen together in ten curves.
     shrinkage : share of a random walk in the covariance of a grid of one input, between 0 and 1. Its steps from point
-        to point have the variances that the curves' steps have, and nothing else in common. A few hundred curves do
-        not determine the covariance of a few hundred points; of rough curves a walk is the simplest one. With more
-        inputs, and for smoothed curves, there is none.
+        to point have the variances that the curves' steps have, and it starts with the spread that they have at either
+        end. A few hundred curves do not determine the covariance of a few hundred points; of rough curves a walk is
+        the simplest one. With more inputs, more than 1,024 values a curve, or smoothed curves there is none: see
+        `is_shrunk`.
 
     Notes
     -----
@@ -126,6 +130,11 @@ class Empirical(Basis):
         return self.fitted.noise
 
     @property
+    def is_shrunk(self) -> bool:
+        """Whether the covariance of the curves was one that could be shrunk, and was."""
+        return self.fitted.method == SHRUNK
+
+    @property
     def is_fitted(self) -> bool:
         """Whether `fit` made this basis."""
         return self.state is not None
@@ -182,14 +191,13 @@ class Empirical(Basis):
 
     def _fit_grid(self, points: np.ndarray, values: np.ndarray, generator: np.random.Generator) -> EmpiricalState:
         n, _, d_y = values.shape
-        shrink = None
-        if self.shrinkage and points.shape[1] == 1:
-            order = np.argsort(points[:, 0])
-            shrink = lambda covariance: (  # noqa: E731
-                (1 - self.shrinkage) * covariance + self.shrinkage * walk_covariance(covariance, order)
-            )
+        shrinks = self.shrinkage > 0 and points.shape[1] == 1 and len(points) * d_y <= LARGEST_SHRUNK
+        shrink = functools.partial(self._shrunk, np.argsort(points[:, 0])) if shrinks else None
         pairs = grid_eigenpairs(values.reshape(n, -1), np.repeat(cell_weights(points), d_y), generator, shrink)
-        return self._grid_state(points, pairs, d_y)
+        return self._grid_state(points, pairs, d_y, SHRUNK if shrinks else "grid")
+
+    def _shrunk(self, order: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        return (1 - self.shrinkage) * covariance + self.shrinkage * walk_covariance(covariance, order)
 
     def _fit_images(self, curves: GriddedCurves) -> EmpiricalState:
         """As on a grid, without the values of all curves at once."""
@@ -199,13 +207,13 @@ class Empirical(Basis):
             raise ValueError(NO_VARIATION)
         return self._grid_state(curves.points, pairs, curves.d_y)
 
-    def _grid_state(self, points: np.ndarray, pairs: Eigenpairs, d_y: int) -> EmpiricalState:
+    def _grid_state(self, points: np.ndarray, pairs: Eigenpairs, d_y: int, method: str = "grid") -> EmpiricalState:
         rank = leading_columns(pairs.values, DEFAULT_SHARE if self.truncation is None else self.truncation)
         total, kept = pairs.values.sum(), pairs.values[:rank]
         noise = max(total - kept.sum(), NOISE_FLOOR * total) / d_y
         columns = np.column_stack([pairs.mean, pairs.vectors[:, :rank] * np.sqrt(kept)])
         functions = Interpolant(points, columns.reshape(len(points), -1))
-        return EmpiricalState(functions, kept, float(noise), points.shape[1], d_y, "grid")
+        return EmpiricalState(functions, kept, float(noise), points.shape[1], d_y, method)
 
     def _fit_smooth(self, curves: Curves, generator: np.random.Generator) -> EmpiricalState:
         # Thousands of small matrices: threads would wait for each other far longer than they work.

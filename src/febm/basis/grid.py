@@ -1,4 +1,4 @@
-"""Functional PCA of curves that share their points: the spectrum of the sample covariance.
+"""Functional PCA of curves that share their points: the spectrum of their covariance, as it is or shrunk.
 
 With quadrature weights w of sum 1, λ and e solve Σ_t w_t C(s, t) e(t) = λ e(s), Σ_t w_t e(t)² = 1, where C
 divides by n − 1. Missing values are filled in by the law of a factor model, y = μ + Lu + ε, fitted by EM.
@@ -85,8 +85,9 @@ def walk_covariance(
     """The covariance of random walks along the points that take steps as large as the curves do.
 
     A walk starts from either end with the spread that curves have there, and every step is independent of the others;
-    this is the mean of the two. The outputs of a point take their steps together, and are next to each other in
-    `covariance`.
+    this is the mean of the two. So its level has more spread than that of the curves, where these return to their mean:
+    what few curves say of levels is not to hold back the next one. The outputs of a point take their steps together,
+    and are next to each other in `covariance`.
     """
     points = len(order)
     blocks = covariance.reshape(points, len(covariance) // points, points, -1)[order][:, :, order]

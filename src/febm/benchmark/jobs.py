@@ -216,7 +216,7 @@ def _power(case: Case) -> Rows:
             continue
         for kernel, suffix in KERNELS.items():
             for metric, other in others.items():
-                value = test_power(case.evaluation, other, n, TRIALS, kernel, case.seed)
+                value = test_power(case.evaluation, other, n, TRIALS, kernel=kernel, random_state=case.seed)
                 yield {"metric": metric + suffix, "n": n, "value": value}
 
 

@@ -131,7 +131,7 @@ class FPCA(BasisProcess):
         return super()._latent_means(curves) * np.sqrt(self.eigenvalues_)
 
     def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
-        basis, folds, *_ = fold_basis(Empirical(rank=self.rank), curves, self.validation, None, key)
+        basis, folds, _ = fold_basis(Empirical(rank=self.rank), curves, self.validation, None, key)
         ranks = ladder(basis.rank) if self.rank is None else (basis.rank,)
         tail = choose_tail(folds, TailSearch(ranks))
         noise = float(np.sqrt(tail.noise_variance))

@@ -211,7 +211,7 @@ class PiVAE(BasisProcess):
     def _fit_latent(self, curves: Curves, key: PRNGKeyArray, progress: Progress) -> Fitted:
         fold_key, model_key, train_key = jax.random.split(key, 3)
         specified = self.basis if isinstance(self.basis, Basis) else Empirical(rank=self.rank)
-        basis, folds, (held_out, *_), _ = fold_basis(specified, curves, self.validation, None, fold_key)
+        basis, folds, (held_out, *_) = fold_basis(specified, curves, self.validation, None, fold_key)
         tail = choose_tail(folds, TailSearch(self._ranks(basis.rank)))
         observed = observe(basis, curves)
         floor = SMALLEST_NOISE * (float(np.nanstd(curves.y)) or 1.0)
