@@ -6,11 +6,28 @@ import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
 
+from febm.contrastive import linear_geometry
 from febm.langevin import Affine
+from febm.latent import LatentModel
+from febm.likelihoods import Gaussian
+from febm.networks import LinearGenerator
+from febm.observations import Observations
 from febm.precision import full_float32
 from febm.priors import MixturePrior
 
 PRIOR = MixturePrior(np.log([0.5, 0.5]), np.ones((2, 3)), np.tile(np.eye(3), (2, 1, 1)), 4)
+
+MODEL = LatentModel(LinearGenerator(4, 4), PRIOR, Gaussian(0.1))
+CURVE = Observations(jnp.zeros((5, 1)), jnp.ones((5, 1, 4)), jnp.ones((5, 1)), jnp.ones((5, 1), bool), shared=False)
+
+
+def test_a_component_thinner_than_float32_can_invert_has_a_precision():
+    rotation, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))
+    factor = np.linalg.cholesky(rotation @ np.diag([1, 0.5, 0.2, 1e-8]) @ rotation.T)
+    thin = MixturePrior(np.zeros(1), np.zeros((1, 4)), factor[None], 6)
+    found = np.linalg.eigvalsh(np.asarray(thin.within_precision, dtype=float))
+    np.testing.assert_allclose(found[:5], [1, 1, 1, 2, 5], rtol=0.05)
+    assert 1e6 < found[5] < 1e8
 
 
 def products(function, *arguments):
@@ -45,8 +62,10 @@ def test_a_product_has_the_precision_of_the_function_around_it():
         (jax.grad(PRIOR.log_density), jnp.zeros(4)),
         (lambda key: PRIOR.sample(key, 5), jax.random.key(0)),
         (Affine(jnp.zeros(2), jnp.eye(2)), jnp.ones(2)),
+        (lambda z: MODEL.function(z, CURVE), jnp.zeros(4)),
+        (lambda z: linear_geometry(MODEL, CURVE, jax.random.key(0))(z), jnp.zeros(4)),
     ],
-    ids=["density", "gradient", "draws", "change of variables"],
+    ids=["density", "gradient", "draws", "change of variables", "function", "geometry"],
 )
 def test_densities_and_draws_are_precise(function, argument):
     found = products(function, argument)

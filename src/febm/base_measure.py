@@ -16,7 +16,7 @@ from febm.conjugate import Mixture, Projection
 from febm.gaps import Filled
 from febm.mixture import Shrinkage, fit_mixture
 from febm.priors import MixturePrior
-from febm.tails import NOISE_RANGE, Fold, Tail, TailSearch, simplest, tail_evidence
+from febm.tails import Fold, Tail, TailSearch, simplest, tail_evidence
 
 # A component with fewer curves has no covariance to speak of.
 CURVES_PER_COMPONENT = 5
@@ -29,6 +29,11 @@ STARTS, STARTS_TO_CHOOSE = 5, 2
 LEVEL, MOST_CAUTION = 0.9, 3.0
 
 
+# Variances of components, of coordinates that have unit variance: few curves ask for the first, and where curves have
+# no noise one direction of a component may have none at all.
+THICK, THIN = 1e-2, 1e-8
+
+
 @dataclasses.dataclass(frozen=True)
 class BaseSearch:
     """The base measures that are tried; one value in a tuple fixes it, no components leave the standard normal."""
@@ -36,7 +41,7 @@ class BaseSearch:
     tail: TailSearch
     leading: tuple[int, ...] = (10, 6, 16)
     components: tuple[int, ...] = (1, 2, 4, 8, 16)
-    shrinkages: tuple[Shrinkage, ...] = (Shrinkage(10.0, 1e-2), Shrinkage(10.0, NOISE_RANGE[0]))
+    shrinkages: tuple[Shrinkage, ...] = (Shrinkage(10.0, THICK), Shrinkage(10.0, THIN))
 
 
 class BaseChoice(NamedTuple):

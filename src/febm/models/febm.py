@@ -50,8 +50,8 @@ class FEBM(BasisProcess):
         Number of basis functions, or the share of variance they explain; None: what held-out curves support of an
         empirical basis, and what a kernel's basis needs to be the kernel.
     remainder
-        Whether, beside the empirical basis, there may be a stationary remainder, and curves that differ in roughness;
-        held-out curves then say whether there are.
+        Whether, beside the empirical basis, there may be a stationary remainder, curves that differ in roughness, and a
+        covariance shrunk to that of a random walk (`Empirical(shrinkage=…)`); held-out curves then say which.
     latent_dim
         Length of z; None: the rank of the basis, for an "mlp" generator 20.
     prior
