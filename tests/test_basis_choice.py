@@ -9,7 +9,7 @@ from febm import conjugate
 from febm.basis import Empirical
 from febm.basis.enriched import lowest_orders
 from febm.basis.grid import walk_covariance
-from febm.basis_choice import choose_cores
+from febm.basis_choice import choose_core
 from febm.conjugate import Mixture
 from febm.folding import fold_basis
 from febm.mixture import LEAST_LEFT, Shrinkage, _towards_unit, fit_mixture
@@ -93,9 +93,9 @@ class TestShrunkBasis:
             Empirical(shrinkage=share)
 
 
-def cores(curves):
+def chosen(curves):
     cosines = lowest_orders(40, 1)
-    return choose_cores(
+    return choose_core(
         Empirical(),
         lambda basis: fold_basis(basis, curves, 0.2, None, KEY, cosines),
         lambda core: TailSearch(ladder(core.rank), cosines=cosines),
@@ -107,42 +107,41 @@ def walks(count, seed=3):
 
 
 class TestChoice:
-    def test_few_rough_curves_may_shrink_it_and_know_their_steps_better(self):
+    def test_few_rough_curves_shrink_it_and_know_their_steps_better(self):
         """Sums of independent steps, 50 curves of 60 points."""
         truth = np.minimum.outer(np.arange(60), np.arange(60)) / 60 + 1 / 60
+        curves = febm.Curves.from_grid(X, walks(50))
         errors, steps = [], []
-        for core in cores(febm.Curves.from_grid(X, walks(50))):
-            features = core.folded.basis.features(X[:, None])[:, 0]
+        for basis in (Empirical().fit(curves, key=KEY), chosen(curves).folded.basis):
+            features = basis.features(X[:, None])[:, 0]
             error = features @ features.T - truth
             errors.append(np.linalg.norm(error))
             steps.append(np.linalg.norm(np.diff(np.diff(error, axis=0), axis=1)))
-        plain, shrunk = errors
         assert steps[1] < 0.7 * steps[0]
         # The price of it is a level that is freer than that of the curves.
-        assert plain < shrunk < 4 * plain
+        assert errors[0] < errors[1] < 4 * errors[0]
 
-    def test_smooth_curves_may_not(self):
+    def test_smooth_curves_do_not(self):
         rng = np.random.default_rng(4)
         waves = np.stack([np.sin(2 * np.pi * X), np.cos(3 * X), X**2])
         values = rng.normal(size=(50, 3)) @ waves + 0.05 * rng.normal(size=(50, len(X)))
-        (core,) = cores(febm.Curves.from_grid(X, values))
-        assert not core.folded.basis.is_shrunk
+        assert not chosen(febm.Curves.from_grid(X, values)).folded.basis.is_shrunk
 
     def test_curves_with_points_of_their_own_have_no_covariance_to_shrink(self):
         rng = np.random.default_rng(5)
         own = [np.sort(rng.random(15)) for _ in range(40)]
         curves = febm.Curves.from_arrays(own, [np.sin(6 * x) * rng.normal() + 0.1 * rng.normal(size=15) for x in own])
-        assert len(cores(curves)) == 1
+        assert not chosen(curves).folded.basis.is_shrunk
 
     def test_nor_have_those_that_are_smoothed(self):
         """One point of a common grid is missing in half of the curves: the gaps are there, the grid is not."""
         values = walks(16)[:, :20]
         values[::2, 7] = np.nan
-        (core,) = cores(febm.Curves.from_grid(X[:20], values))
+        core = chosen(febm.Curves.from_grid(X[:20], values))
         assert core.folded.basis.fitted.method == "smooth"
         assert all(fold.gaps for fold in core.folded.folds)
 
-    def test_the_base_measure_decides(self):
+    def test_a_model_of_rough_curves_has_it(self):
         data = febm.Curves.from_grid(X, walks(60))
         model = febm.FEBM(prior="mixture", random_state=0, progress=False).fit(data)
         assert model.basis_.core.is_shrunk

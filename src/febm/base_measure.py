@@ -53,7 +53,6 @@ class BaseChoice(NamedTuple):
     shrinkage: Shrinkage
     evidence: float  # held-out nats per curve
     caution: float = 0.0  # with which intervals in gaps hold; see `conjugate.growth`
-    score: float = -np.inf  # the evidence, with the densities of values in gaps added to it
 
     @property
     def rank(self) -> int:
@@ -71,7 +70,7 @@ def choose_bases(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> list[
     evidence = float(np.mean(tail_evidence(folds, search.tail, tail)))
     folds = [fold.weigh(tail.weights(fold.fitted, search.tail.outputs)) for fold in folds]
     leading = list(dict.fromkeys(min(tail.rank, wanted) for wanted in search.leading))
-    choice = BaseChoice(tail, leading[0], 1, search.shrinkages[0], evidence, score=evidence)
+    choice = BaseChoice(tail, leading[0], 1, search.shrinkages[0], evidence)
     if not search.components:
         return [choice]
     tried = _mixtures(folds, choice, leading, _affordable(folds, search.components), search.shrinkages)
@@ -162,12 +161,7 @@ def _mixtures(
     for number in components:
         score(best._replace(components=number))
     return [
-        (
-            choice._replace(
-                evidence=float(np.mean(judged.evidence)), caution=judged.caution, score=float(np.mean(judged.scores))
-            ),
-            judged.scores,
-        )
+        (choice._replace(evidence=float(np.mean(judged.evidence)), caution=judged.caution), judged.scores)
         for choice, judged in tried
     ]
 

@@ -154,6 +154,15 @@ def tail_evidence(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> np.n
     return np.concatenate(parts)
 
 
+def gap_errors(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> np.ndarray:
+    """The mean squared errors in the gaps of held-out curves, fold after fold, with the same leading coordinates."""
+    mixture = Mixture.standard_normal(min(tail.rank, TAIL_LEADING), tail.roughness)
+    weighed = [fold.weigh(tail.weights(fold.fitted, search.outputs)) for fold in folds]
+    return np.array(
+        [gaps.fill(gap, tail.noise_variance, mixture).squared_error for fold in weighed for gap in fold.gaps]
+    )
+
+
 def simplest(tried: Sequence[tuple[T, np.ndarray]], complexity: Callable[[T], int]) -> tuple[T, np.ndarray]:
     """The simplest choice whose score is within one standard error of the best, curve by curve.
 

@@ -14,7 +14,7 @@ from febm import tilting
 from febm.base_measure import STARTS, BaseChoice, BaseSearch, as_prior, choose_bases, fit_base
 from febm.basis import Basis, Empirical
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
-from febm.basis_choice import choose_cores
+from febm.basis_choice import choose_core
 from febm.conjugate import Mixture, Projection
 from febm.contrastive import Contrastive
 from febm.curves import Curves
@@ -93,9 +93,8 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
         cosines=cosines,
     )
     search = functools.partial(_search, plan, likelihood, cosines, curves.d_y)
-    cores = choose_cores(plan.basis, fold, lambda core: search(core).tail)
-    tried = [(core, choose_bases(core.folded.folds, search(core.folded.basis), core.tail)) for core in cores]
-    ((core, _, splits), tail), choices = max(tried, key=lambda pair: pair[1][0].score)
+    (core, folds, splits), tail = choose_core(plan.basis, fold, lambda core: search(core).tail)
+    choices = choose_bases(folds, search(core), tail)
     basis = _chosen_basis(core, curves, tail)
     projection = project_curves(basis, curves, tail.rank if tail.is_plain else None)
     choice, trial = choices[0], None
