@@ -30,8 +30,8 @@ class Core(NamedTuple):
 def choose_core(basis: Basis, fold: Callable[[Basis], Folded], search: Callable[[Basis], TailSearch]) -> Core:
     """The basis, with a shrunk covariance if held-out curves have nothing against it, and its tail.
 
-    Nothing: under a linear model their evidence is no less, and errors in their gaps are hardly larger. It need not gain
-    more. A mixture has covariances to estimate too, from the same few curves, and gains most from one that it may keep.
+    Nothing: under a linear model their evidence is no less, and errors in their gaps are hardly larger. It need not be
+    better: a mixture has covariances to estimate too, from the same few curves, and gains most from one to keep.
     """
     core = _core(fold(basis), search)
     plain, has_gaps = core.folded.basis, all(part.gaps for part in core.folded.folds)
