@@ -236,7 +236,7 @@ def test_other_coordinates_are_at_the_mean_of_the_base():
     base = MixturePrior(np.log([0.75, 0.25]), means, np.stack([np.eye(3)] * 2), 3)
     found = _slice(TiltedPrior(base, Energy(lambda z: z[2], 3)), (0, 1))
     np.testing.assert_allclose(found.energy, 0.75 * 3 - 0.25, rtol=1e-6)
-    assert (found.first[0], found.first[-1]) == (-4, 4)
+    assert (found.first[0], found.first[-1]) == pytest.approx((-4, 4))
 
 
 def test_energy_without_a_base_has_one_density(axes):

@@ -216,7 +216,7 @@ def _power(case: Case) -> Rows:
             continue
         for kernel, suffix in KERNELS.items():
             for metric, other in others.items():
-                value = test_power(case.evaluation, other, n, TRIALS, kernel=kernel, random_state=case.seed)
+                value = test_power(case.evaluation, other, n=n, trials=TRIALS, kernel=kernel, random_state=case.seed)
                 yield {"metric": metric + suffix, "n": n, "value": value}
 
 
@@ -261,7 +261,7 @@ def _judged_samples(case: Case) -> Rows:
     seen, *compared = (_as_curves(judge.features(pictures)) for pictures in (data, samples, others))
     for n in (n for n in SIZES if n <= len(data)):
         for metric, other in zip(("power", "floor"), compared, strict=True):
-            value = test_power(seen, other, n, TRIALS, random_state=case.seed)
+            value = test_power(seen, other, n=n, trials=TRIALS, random_state=case.seed)
             yield {"split": "samples", "metric": metric, "n": n, "value": value}
 
 
