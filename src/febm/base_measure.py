@@ -27,10 +27,8 @@ FEW_COMPONENTS = 2
 STARTS, STARTS_TO_CHOOSE = 5, 2
 # Intervals of this level hold in the gaps of held-out curves, with a caution of at most so much.
 LEVEL, MOST_CAUTION = 0.9, 3.0
-
-
-# Variances of components, of coordinates that have unit variance: few curves ask for the first, and where curves have
-# no noise one direction of a component may have none at all.
+# Least variances of components, of coordinates that have unit variance: few curves ask for the first, and where curves
+# have no noise one direction of a component may have none at all.
 THICK, THIN = 1e-2, 1e-8
 
 

@@ -156,11 +156,7 @@ def tail_evidence(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> np.n
 
 def gap_errors(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> np.ndarray:
     """The mean squared errors in the gaps of held-out curves, fold after fold, with the same leading coordinates."""
-    mixture = Mixture.standard_normal(min(tail.rank, TAIL_LEADING), tail.roughness)
-    weighed = [fold.weigh(tail.weights(fold.fitted, search.outputs)) for fold in folds]
-    return np.array(
-        [gaps.fill(gap, tail.noise_variance, mixture).squared_error for fold in weighed for gap in fold.gaps]
-    )
+    return _over_gaps(folds, search, tail, lambda *given: gaps.fill(*given).squared_error)
 
 
 def simplest(tried: Sequence[tuple[T, np.ndarray]], complexity: Callable[[T], int]) -> tuple[T, np.ndarray]:
@@ -213,12 +209,18 @@ def _refined(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> Tail:
     """The tail nearby that is best by evidence and by its errors in gaps together."""
 
     def both(tail: Tail) -> np.ndarray:
-        mixture = Mixture.standard_normal(min(tail.rank, TAIL_LEADING), tail.roughness)
-        hidden = [fold.weigh(tail.weights(fold.fitted, search.outputs)).gaps for fold in folds]
-        likelihoods = [gaps.error_likelihood(gap, tail.noise_variance, mixture) for fold in hidden for gap in fold]
+        likelihoods = _over_gaps(folds, search, tail, gaps.error_likelihood)
         return tail_evidence(folds, search, tail) + np.sum(likelihoods) / len(folds)
 
     return _downhill(folds, search, tail, both, step=0.3)
+
+
+def _over_gaps(
+    folds: Sequence[Fold], search: TailSearch, tail: Tail, judge: Callable[[Gap, float, Mixture], float]
+) -> np.ndarray:
+    mixture = Mixture.standard_normal(min(tail.rank, TAIL_LEADING), tail.roughness)
+    weighed = [fold.weigh(tail.weights(fold.fitted, search.outputs)) for fold in folds]
+    return np.array([judge(gap, tail.noise_variance, mixture) for fold in weighed for gap in fold.gaps])
 
 
 def _downhill(
