@@ -17,7 +17,7 @@ from febm.tails import Tail, TailSearch, choose_tail, gap_errors, tail_evidence
 SHARE = 0.5
 """Of the walk in the covariance. Held-out curves of prices have the largest density with about a half."""
 WORSE = 1.1
-"""Squared errors in gaps may be larger by this factor: rough curves have the same within 2 %, smooth ones the triple."""
+"""Squared errors in gaps may be larger by this factor: those of rough curves stay within 2 %, of smooth ones triple."""
 
 
 class Core(NamedTuple):
