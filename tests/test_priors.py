@@ -9,7 +9,7 @@ import scipy.special
 import scipy.stats
 
 from febm.networks import ResidualMLP
-from febm.priors import Energy, EnergyPrior, GaussianPrior, MixturePrior, TiltedPrior
+from febm.priors import LATENTS_AT_ONCE, Energy, EnergyPrior, GaussianPrior, MixturePrior, TiltedPrior
 
 WEIGHTS = np.array([0.2, 0.5, 0.3])
 MEANS = np.array([[0.0, 1.0], [-2.0, 0.5], [3.0, -1.0]])
@@ -168,6 +168,14 @@ def test_energy_sees_only_the_leading_coordinates():
     np.testing.assert_array_equal(energy(2)(z), energy(2)(z.at[2:].set(7.0)))
     assert energy(2)(z) != energy(2)(z.at[0].add(1.0))
     np.testing.assert_array_equal(jax.grad(energy(2))(z)[2:], 0)
+
+
+@pytest.mark.parametrize("batch", [(7,), (3, LATENTS_AT_ONCE + 5)])
+def test_energies_of_many_latents_are_those_of_each(batch):
+    energy = Energy(ResidualMLP(4, "scalar", width=8, depth=2, key=jax.random.key(0)), 4, confinement=0.5)
+    latents = jax.random.normal(jax.random.key(1), (*batch, 6))
+    expected = jax.vmap(energy)(latents.reshape(-1, 6)).reshape(batch)
+    np.testing.assert_allclose(energy.each(latents), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_energy_prior_is_minus_the_energy():

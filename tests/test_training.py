@@ -135,6 +135,21 @@ def test_fewer_curves_than_a_batch_are_one_batch(data):
     np.testing.assert_allclose(trained.model.slope, 2.0, atol=0.05)
 
 
+class Watched(LeastSquares):
+    """Squared error that tells which points it was given."""
+
+    def loss(self, model, batch, key):
+        error, information = super().loss(model, batch, key)
+        return error, information | {"seen": jnp.mean(batch.x**3)}
+
+
+def test_every_curve_is_seen_once_in_every_pass_of_an_epoch(data):
+    once, thrice = (run(Watched(), data, epochs=1, batch_size=50, passes=passes).history for passes in (1, 3))
+    for history in (once, thrice):
+        np.testing.assert_allclose(history["seen"].iloc[-1], np.mean(data[0].x ** 3), rtol=1e-4)
+    assert thrice["score"].iloc[-1] > once["score"].iloc[-1]  # nine steps rather than three
+
+
 def test_same_key_gives_the_same_training(data):
     one, other = (run(LeastSquares(), data, epochs=5).history.drop(columns="seconds") for _ in range(2))
     assert one.equals(other)

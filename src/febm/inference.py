@@ -37,7 +37,7 @@ CURVES_AT_ONCE = 256
 LARGEST_SYSTEMS, LIKELY_COMPONENTS = 1 << 26, 12
 # Weighted proposals behind draws of a tilted prior. Few of them keep a weight, and fewer than the draws would make
 # copies of some; a chain moves copies apart, but not from one mode to another.
-LEAST_PROPOSALS, PROPOSALS_PER_DRAW, PROPOSALS_AT_ONCE = 1 << 17, 128, 1 << 14
+LEAST_PROPOSALS, PROPOSALS_PER_DRAW, PROPOSALS_AT_ONCE = 1 << 17, 128, 1 << 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -361,7 +361,7 @@ def convergence(draws: Float[Array, "curves chains draws latent"]) -> dict[str, 
 
 @eqx.filter_jit
 def _batched_energy(energy: Energy, latents: Float[Array, "curves draws leading"]) -> Float[Array, "curves draws"]:
-    return jax.vmap(jax.vmap(energy))(latents)
+    return energy.each(latents)
 
 
 def _energies(

@@ -19,6 +19,8 @@ from febm.checks import whole_number
 from febm.precision import full_float32
 
 LOG_2PI = log(2 * pi)
+# What a network makes of so many latents stays in the cache of a core: a third of the time that all at once take.
+LATENTS_AT_ONCE = 1024
 
 
 class Prior(eqx.Module):
@@ -267,6 +269,11 @@ class Energy(eqx.Module):
         if np.isfinite(self.floor):
             energy = jax.nn.softplus(energy - self.floor) + self.floor
         return energy + 0.5 * self.confinement * jnp.sum(jnp.square(seen)) if self.confinement else energy
+
+    def each(self, latents: Float[Array, "*batch latent"]) -> Float[Array, "*batch"]:
+        """The energies of many latents, some at a time; for a gradient a plain `vmap` is quicker."""
+        flat = latents.reshape(-1, latents.shape[-1])
+        return jax.lax.map(self, flat, batch_size=LATENTS_AT_ONCE).reshape(latents.shape[:-1])
 
 
 class EnergyPrior(Prior):

@@ -21,8 +21,9 @@ from febm.progress import Progress, Silent
 from febm.randomness import numpy_generator
 from febm.training import Group, Optimisation, Training, train_each
 
-# Proposals behind the held-out score, in blocks of those behind a step of the training.
+# Proposals behind the held-out score, in blocks of those behind a step of the training; it is taken after some steps.
 JUDGING_BLOCKS = 4
+STEPS_BETWEEN = 24
 # The tilt multiplies the density of the base by e⁶ at most. Where hardly any proposal falls, nothing else keeps it from
 # making a pocket of mass around a single curve, which samples then show in one draw of thousands and not in the next.
 ENERGY_FLOOR = -6.0
@@ -55,7 +56,7 @@ class TiltTraining:
 class Trial(NamedTuple):
     """A tilt that was trained without some curves, and what these say of it."""
 
-    epochs: int  # after which it was best; 0 where it never gained anything
+    passes: int  # over the curves, after which it was best; 0 where it never gained anything
     evidence: float  # of the held-out curves under the tilted measure, in nats per curve
     history: pd.DataFrame
 
@@ -76,43 +77,56 @@ def try_tilt(
     Curves that the base measure has seen could not tell when to stop, nor what a tilt is worth: it has learned already
     what a tilt could say of them.
     """
-    draw_key, train_key = jax.random.split(key)
+    draw_key, propose_key, train_key = jax.random.split(key, 3)
     scores, log_evidence = _draw_scores(partial, projection, noise_variance, training, draw_key)
-    what = _training(
-        partial,
-        scores[~held_out],
-        scores[held_out],
-        training.steps,
-        training.patience,
-        noise_variance,
-        training=training,
-        key=train_key,
-        progress=progress,
-        checkpoint=checkpoint,
+    teaching, judging = scores[~held_out], scores[held_out]
+    passes = _passes(len(teaching))
+    steps = passes * _batches(len(teaching))
+    (trained,) = train_each(
+        [
+            _training(
+                _likelihood(partial, training, propose_key),
+                teaching,
+                judging,
+                Optimisation(
+                    epochs=-(-training.steps // steps),
+                    patience=-(-training.patience // steps),
+                    plateau=-(-training.patience // (4 * steps)),
+                    passes=passes,
+                ),
+                noise_variance,
+                training=training,
+                key=train_key,
+                progress=progress,
+                checkpoint=checkpoint,
+            )
+        ]
     )
-    (trained,) = train_each([what])
     history = trained.history
     best = history.score.idxmax()
     evidence = float(np.mean(log_evidence[held_out]) + history.score[best])
-    return Trial(int(history.epoch[best]), evidence, history)
+    return Trial(passes * int(history.epoch[best]), evidence, history)
 
 
 def fit_tilt(
     leading: Mixture,
     projection: Projection,
     noise_variance: float,
-    epochs: int,
+    passes: int,
     *,
     training: TiltTraining,
     key: PRNGKeyArray,
 ) -> tuple[Energy, Float[Array, ""]]:
     """The energy of `leading`, fitted to all curves, trained for as long as a trial says; and log ∫ exp(−E) p₀."""
-    draw_key, train_key, constant_key = jax.random.split(key, 3)
+    draw_key, propose_key, train_key, constant_key = jax.random.split(key, 4)
     scores, _ = _draw_scores(leading, projection, noise_variance, training, draw_key)
-    steps = epochs * _batches(len(scores))
+    likelihood = _likelihood(leading, training, propose_key)
+    at_once = _passes(len(scores))
+    epochs = -(-passes // at_once)
+    settings = Optimisation(epochs=epochs, patience=epochs + 1, plateau=max(1, epochs // 4), passes=at_once)
     trained = train_each(
         [
-            _training(leading, scores, scores, steps, steps + 1, noise_variance, training=training, key=own_key)
+            _training(likelihood, scores, scores, settings, noise_variance, training=training, key=own_key)
             for own_key in jax.random.split(train_key, training.networks)
         ]
     )
@@ -136,12 +150,21 @@ def _draw_scores(
     return jnp.asarray(draws, jnp.float32), posterior.log_evidence
 
 
+def _likelihood(mixture: Mixture, training: TiltTraining, key: PRNGKeyArray) -> TiltLikelihood:
+    """The likelihood of a tilt of `mixture`, with the proposals that it takes."""
+    train_key, judge_key = jax.random.split(key)
+    base = as_prior(mixture, mixture.leading + (mixture.roughness is not None))
+    return TiltLikelihood(
+        propose(base, train_key, training.blocks, training.proposals),
+        propose(base, judge_key, JUDGING_BLOCKS, training.proposals),
+    )
+
+
 def _training(
-    mixture: Mixture,
+    likelihood: TiltLikelihood,
     scores: Float[Array, "curves draws seen"],
     held_out: Float[Array, "others draws seen"],
-    steps: int,
-    patience: int,
+    settings: Optimisation,
     noise_variance: float,
     *,
     training: TiltTraining,
@@ -149,10 +172,9 @@ def _training(
     progress: Progress = Silent(),
     checkpoint: Path | None = None,
 ) -> Training:
-    network_key, propose_key, judge_key, train_key = jax.random.split(key, 4)
-    seen = scores.shape[-1]
+    network_key, train_key = jax.random.split(key)
     network = ResidualMLP(
-        seen,
+        scores.shape[-1],
         "scalar",
         width=training.width,
         depth=training.depth,
@@ -160,24 +182,23 @@ def _training(
         zero_last=True,
         key=network_key,
     )
-    batches, base = _batches(len(scores)), as_prior(mixture, seen)
     return Training(
-        TiltLikelihood(
-            propose(base, propose_key, training.blocks, training.proposals),
-            propose(base, judge_key, JUDGING_BLOCKS, training.proposals),
-        ),
+        likelihood,
         _energy(network),
         ScoreDraws(scores),
         ScoreDraws(held_out),
         groups={"prior": training.group},
-        settings=Optimisation(
-            epochs=-(-steps // batches), patience=-(-patience // batches), plateau=-(-patience // (4 * batches))
-        ),
+        settings=settings,
         key=train_key,
         progress=progress,
         watch=lambda energy: {"noise": float(np.sqrt(noise_variance))},
         checkpoint=checkpoint,
     )
+
+
+def _passes(curves: int) -> int:
+    """Passes over so many curves that are about `STEPS_BETWEEN` steps."""
+    return max(1, STEPS_BETWEEN // _batches(curves))
 
 
 def _batches(curves: int) -> int:

@@ -57,7 +57,9 @@ class Optimisation:
     Attributes
     ----------
     epochs, batch_size
-        The most passes over the curves, and the curves in one step.
+        The most epochs, and the curves in one step.
+    passes
+        Over the curves in one epoch, after which they are judged: several where a pass is over at once.
     patience
         Epochs without a better held-out score after which training stops.
     plateau
@@ -77,11 +79,12 @@ class Optimisation:
     averaging: float = 0.99
     rescues: int = 5
     clip: float = 10.0
+    passes: int = 1
 
     @property
     def step(self) -> "Step":
         """What of this the compiled epoch depends on."""
-        return Step(self.batch_size, self.averaging, self.clip)
+        return Step(self.batch_size, self.averaging, self.clip, self.passes)
 
 
 class Step(NamedTuple):
@@ -90,6 +93,7 @@ class Step(NamedTuple):
     batch_size: int
     averaging: float
     clip: float
+    passes: int
 
 
 class Objective(eqx.Module):
@@ -319,11 +323,11 @@ def run_epoch(
     data: Batchable,
     key: PRNGKeyArray,
 ) -> tuple[TrainingState, Information]:
-    """One pass over the data as one compiled program."""
+    """The passes over the data of one epoch as one compiled program."""
     shuffle_key, key = jax.random.split(key)
-    batches = math.ceil(len(data) / settings.batch_size)
     size = min(settings.batch_size, len(data))
-    order = jax.random.permutation(shuffle_key, len(data))
+    batches = math.ceil(settings.passes * len(data) / size)
+    order = jax.random.permutation(shuffle_key, settings.passes * len(data)) % len(data)
     order = jnp.resize(order, (batches, size))
     optimiser = _optimiser(objective, state.model, groups, settings)
     labels = _labels(objective, state.model)

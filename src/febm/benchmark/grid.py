@@ -119,8 +119,8 @@ def run_grid(
     progress
         True for a bar, False for silence, or a `Progress`.
     together
-        Fit the seeds of a model side by side in one program before any is scored; None: where this process has an
-        accelerator. Models of which that fails are fitted one by one.
+        Fit the seeds of a model side by side in one program before any is scored, if its jobs gain by that; None: where
+        this process has an accelerator. Models of which that fails are fitted one by one.
     work
         What does a task; by default `run_task`.
     """
@@ -173,7 +173,7 @@ def _fit_groups(jobs: Sequence[Job], folder: RunFolder, engine: Engine, watch: P
     """Fit what differs in nothing but the seed side by side, and keep the models."""
     groups: dict[Job, list[Job]] = {}
     for job in jobs:
-        if "fit" in folder.missing(job):
+        if job.fits_together and "fit" in folder.missing(job):
             groups.setdefault(dataclasses.replace(job, seed=0), []).append(job)
     tasks = [tuple(group) for group in groups.values() if len(group) > 1]
     done = 0

@@ -122,7 +122,7 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     history = pd.DataFrame([{"epoch": 0, "score": 0.0, "noise": float(np.sqrt(tail.noise_variance))}])
     if trial is not None:
         tilt = tilting.fit_tilt(
-            leading, projection, tail.noise_variance, trial.epochs, training=plan.tilt, key=tilt_key
+            leading, projection, tail.noise_variance, trial.passes, training=plan.tilt, key=tilt_key
         )
         prior, history = TiltedPrior(prior, *tilt), trial.history
     if not likelihood.fixed:
