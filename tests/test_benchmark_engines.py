@@ -92,9 +92,18 @@ def test_workers_share_the_cores_unless_the_user_says_how_many(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     cores = len(os.sched_getaffinity(0))
-    (found,) = Processes(cores).run(environment, [(*THREADS, "XLA_PYTHON_CLIENT_PREALLOCATE")])
-    assert found.value == ["1", "7", "1", "1", "false"]
+    (found,) = Processes(cores).run(environment, [THREADS])
+    assert found.value == ["1", "7", "1", "1"]
     assert "NPROC" not in os.environ
+
+
+@pytest.mark.parametrize(("given", "share"), [(None, f"{0.85 / 2:.3f}"), ("0.3", None)])
+def test_workers_share_the_memory_of_an_accelerator_unless_the_user_says_how_much(monkeypatch, given, share):
+    if given is not None:
+        monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", given)
+    names = ("XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
+    (found,) = Processes(2).run(environment, [names])
+    assert found.value == ["false", share, given]
 
 
 def test_a_run_that_nobody_wants_more_of_ends_its_workers(tmp_path):

@@ -8,7 +8,6 @@ from scipy.stats import multivariate_normal
 from febm.conjugate import (
     Mixture,
     Projection,
-    Roughness,
     complete_draws,
     condition,
     draw_leading,
@@ -16,6 +15,7 @@ from febm.conjugate import (
     posterior_mean,
     project,
 )
+from febm.roughness import Roughness
 
 RANK, LEADING, POINTS, NOISE = 6, 3, 9, 0.04
 

@@ -27,6 +27,7 @@ from febm.likelihoods import LOG_2PI, Gaussian
 from febm.networks import Generator, ResidualGenerator, RoughGenerator
 from febm.observations import Observations, project
 from febm.priors import GaussianPrior, MixturePrior, Prior, TiltedPrior
+from febm.roughness import Roughness
 
 
 class Condensed(NamedTuple):
@@ -116,7 +117,7 @@ def leading_mixture(model: LatentModel) -> conjugate.Mixture:
         log_weights = scipy.special.log_softmax(np.asarray(base.log_weights, dtype=float))
         means, factors = np.asarray(base.means, dtype=float), np.asarray(base.factors, dtype=float)
         if isinstance(model.generator, RoughGenerator):
-            roughness = conjugate.Roughness(means[:, -1], factors[:, -1, -1])
+            roughness = Roughness(means[:, -1], factors[:, -1, -1])
             return conjugate.Mixture(log_weights, means[:, :-1], factors[:, :-1, :-1], roughness)
         extra = max(seen - base.leading, 0)
         means = np.pad(means, ((0, 0), (0, extra)))

@@ -11,7 +11,7 @@ for every t at once; t itself is integrated by quadrature at nodes of each curve
 curves that share their points share every factorisation.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,14 +19,9 @@ import scipy.special
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
+from febm.roughness import Roughness, close_in
+
 LOG_2PI = float(np.log(2 * np.pi))
-# Quadrature over t: a grid for all curves, grids that close in on the posterior of each, and one that integrates it.
-COMMON_NODES, OWN_NODES, NODES = 49, 25, 17
-SEARCHES = 4  # the most grids that close in: curves of a hundred thousand points need three
-HALF_WIDTH = 4.5  # standard deviations on either side
-# No curve is rougher than this many standard deviations of t from the mean: one that looks so has a spike in it, which
-# says nothing of how rough the curve is elsewhere.
-REACH = 4.0
 
 
 class Projection(NamedTuple):
@@ -90,13 +85,6 @@ class Information(NamedTuple):
             tail_mean=self.tail_mean[here],
             tail_root=self.tail_root[own],
         )
-
-
-class Roughness(NamedTuple):
-    """t ~ N(mean, scale²) in every component."""
-
-    means: Float[ndarray, " components"]
-    scales: Float[ndarray, " components"]
 
 
 class Mixture(NamedTuple):
@@ -284,7 +272,7 @@ def condition(
         nodes = np.zeros((len(design), 1))
         joint = log_joint(nodes)
     else:
-        nodes = _close_in(log_joint, mixture.roughness) if nodes is None else nodes
+        nodes = close_in(log_joint, mixture.roughness) if nodes is None else nodes
         joint = log_joint(nodes) + np.log(nodes[:, 1] - nodes[:, 0])[:, None, None]
     log_evidence = scipy.special.logsumexp(joint, axis=(1, 2))
     return MixturePosterior(
@@ -381,30 +369,6 @@ def complete_draws(
         mean *= np.exp(-leading[..., size:])
     root = np.swapaxes(observed.tail_root[observed.design], 1, 2)
     return np.concatenate([leading, mean + generator.standard_normal(mean.shape) @ root], axis=2)
-
-
-def _close_in(
-    log_joint: Callable[[Float[ndarray, "own nodes"]], Float[ndarray, "curves components nodes"]], roughness: Roughness
-) -> Float[ndarray, "curves nodes"]:
-    """Evenly spaced nodes over the posterior of t of every curve, within what the prior calls possible."""
-    least, most = np.min(roughness.means - REACH * roughness.scales), np.max(roughness.means + REACH * roughness.scales)
-
-    def around(nodes: Float[ndarray, "own nodes"], count: int) -> tuple[Float[ndarray, "curves closer"], bool]:
-        """Nodes where the given ones find the posterior, and whether these are close enough to see how wide it is."""
-        weights = scipy.special.softmax(scipy.special.logsumexp(log_joint(nodes), axis=1), axis=1)
-        mean = np.sum(weights * nodes, axis=1)
-        spread = np.sqrt(np.sum(weights * (nodes - mean[:, None]) ** 2, axis=1))
-        resolution = 0.5 * (nodes[:, 1] - nodes[:, 0])
-        half = HALF_WIDTH * np.maximum(spread, resolution)
-        found = np.linspace(np.maximum(mean - half, least), np.minimum(mean + half, most), count, axis=1)
-        return found, bool(np.all(spread > resolution))
-
-    nodes = np.linspace(least, most, COMMON_NODES)[None]
-    for _ in range(SEARCHES):
-        nodes, resolved = around(nodes, OWN_NODES)
-        if resolved:
-            break
-    return around(nodes, NODES)[0]
 
 
 def _each_design(

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.special
 from sklearn.cluster import KMeans
 
-from febm.conjugate import Information, Mixture, MixturePosterior, Roughness, condition
+from febm.conjugate import Information, Mixture, MixturePosterior, condition
+from febm.roughness import Roughness
 
 # The quadrature over the roughness of a curve: some of its nodes do for fitting, and follow the mixture now and then.
 SOME_NODES = slice(4, 13, 2)

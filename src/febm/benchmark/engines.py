@@ -26,6 +26,8 @@ from febm.libraries import how_to_install
 CHANCES = 2
 # What the numerical libraries size their pools of threads by; JAX reads the first.
 THREADS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Of an accelerator, for all workers together: the rest is for what its own libraries keep for every process.
+ACCELERATOR_MEMORY = 0.85
 CONNECT_SECONDS = 30
 
 Work = Callable[[Any], Any]
@@ -61,7 +63,7 @@ class Here(Engine):
 
 @dataclasses.dataclass(frozen=True)
 class Processes(Engine):
-    """Worker processes on this machine, each with its share of the cores.
+    """Worker processes on this machine, each with its share of the cores and of the accelerator's memory.
 
     They are started afresh, not forked: JAX does not survive that. A script that uses them therefore needs
     `if __name__ == "__main__":` around what it does.
@@ -205,10 +207,12 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _share_of_machine(workers: int) -> Iterator[None]:
-    """Processes that start meanwhile have their share of cores, and take no more accelerator memory than they use."""
+    """Processes that start meanwhile have their share of the cores, and take at most theirs of accelerator memory."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = dict.fromkeys(THREADS, str(max(1, cores // workers)))
     wanted["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # by default each takes three quarters at once, as this one may
+    if "XLA_PYTHON_CLIENT_MEM_FRACTION" not in os.environ:  # the old name: JAX refuses both together
+        wanted["XLA_CLIENT_MEM_FRACTION"] = f"{ACCELERATOR_MEMORY / workers:.3f}"  # what one has had it never gives back
     changed = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(changed)
     try:
