@@ -21,7 +21,8 @@ from febm.progress import Progress, Silent
 from febm.randomness import numpy_generator
 from febm.training import Group, Optimisation, Training, train_each
 
-# Proposals behind the held-out score, in blocks of those behind a step of the training; it is taken after some steps.
+# Proposals behind the held-out score, in blocks of those behind a step of the training, and how many steps there are
+# from one score to the next: it takes as long as one of them.
 JUDGING_BLOCKS = 4
 STEPS_BETWEEN = 24
 # The tilt multiplies the density of the base by e⁶ at most. Where hardly any proposal falls, nothing else keeps it from
@@ -82,26 +83,24 @@ def try_tilt(
     teaching, judging = scores[~held_out], scores[held_out]
     passes = _passes(len(teaching))
     steps = passes * _batches(len(teaching))
-    (trained,) = train_each(
-        [
-            _training(
-                _likelihood(partial, training, propose_key),
-                teaching,
-                judging,
-                Optimisation(
-                    epochs=-(-training.steps // steps),
-                    patience=-(-training.patience // steps),
-                    plateau=-(-training.patience // (4 * steps)),
-                    passes=passes,
-                ),
-                noise_variance,
-                training=training,
-                key=train_key,
-                progress=progress,
-                checkpoint=checkpoint,
-            )
-        ]
+    settings = Optimisation(
+        epochs=-(-training.steps // steps),
+        patience=-(-training.patience // steps),
+        plateau=-(-training.patience // (4 * steps)),
+        passes=passes,
     )
+    what = _training(
+        _likelihood(partial, training, propose_key),
+        teaching,
+        judging,
+        settings,
+        noise_variance,
+        training=training,
+        key=train_key,
+        progress=progress,
+        checkpoint=checkpoint,
+    )
+    (trained,) = train_each([what])
     history = trained.history
     best = history.score.idxmax()
     evidence = float(np.mean(log_evidence[held_out]) + history.score[best])

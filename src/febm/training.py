@@ -58,8 +58,6 @@ class Optimisation:
     ----------
     epochs, batch_size
         The most epochs, and the curves in one step.
-    passes
-        Over the curves in one epoch, after which they are judged: several where a pass is over at once.
     patience
         Epochs without a better held-out score after which training stops.
     plateau
@@ -70,6 +68,8 @@ class Optimisation:
         How often training may go back to its best state with halved rates before it stops there.
     clip
         Largest norm of a group's gradient.
+    passes
+        Over the curves in one epoch, after which the model is judged: several where one is over at once.
     """
 
     epochs: int = 500

@@ -211,8 +211,9 @@ def _share_of_machine(workers: int) -> Iterator[None]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = dict.fromkeys(THREADS, str(max(1, cores // workers)))
     wanted["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # by default each takes three quarters at once, as this one may
-    if "XLA_PYTHON_CLIENT_MEM_FRACTION" not in os.environ:  # the old name: JAX refuses both together
-        wanted["XLA_CLIENT_MEM_FRACTION"] = f"{ACCELERATOR_MEMORY / workers:.3f}"  # what one has had it never gives back
+    # What a process has had once it never gives back. JAX refuses this setting beside that of the old name.
+    if "XLA_PYTHON_CLIENT_MEM_FRACTION" not in os.environ:
+        wanted["XLA_CLIENT_MEM_FRACTION"] = f"{ACCELERATOR_MEMORY / workers:.3f}"
     changed = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(changed)
     try:
