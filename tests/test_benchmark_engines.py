@@ -20,7 +20,7 @@ from benchmark_work import (
 )
 
 from febm.benchmark import Cluster, Here, Processes
-from febm.benchmark.engines import CHANCES, THREADS
+from febm.benchmark.engines import ACCELERATOR_MEMORY, CHANCES, THREADS
 
 ENGINES = [Here(), Processes(2)]
 
@@ -92,18 +92,27 @@ def test_workers_share_the_cores_unless_the_user_says_how_many(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     cores = len(os.sched_getaffinity(0))
-    (found,) = Processes(cores).run(environment, [THREADS])
-    assert found.value == ["1", "7", "1", "1"]
+    found = Processes(cores + 1).run(environment, [THREADS] * cores)
+    assert [finished.value for finished in found] == [["1", "7", "1", "1"]] * cores
     assert "NPROC" not in os.environ
 
 
-@pytest.mark.parametrize(("given", "share"), [(None, f"{0.85 / 2:.3f}"), ("0.3", None)])
-def test_workers_share_the_memory_of_an_accelerator_unless_the_user_says_how_much(monkeypatch, given, share):
-    if given is not None:
-        monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", given)
-    names = ("XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
-    (found,) = Processes(2).run(environment, [names])
-    assert found.value == ["false", share, given]
+@pytest.mark.parametrize(
+    ("given", "shares"),
+    [
+        ({}, [f"{ACCELERATOR_MEMORY / 2:.3f}", None]),
+        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.3"}, [None, "0.3"]),
+        ({"XLA_CLIENT_MEM_FRACTION": "0.3"}, ["0.3", None]),
+    ],
+)
+def test_workers_share_the_memory_of_an_accelerator_unless_the_user_says_how_much(monkeypatch, given, shares):
+    names = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_PREALLOCATE")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    found = Processes(3).run(environment, [names] * 2)
+    assert [finished.value for finished in found] == [[*shares, "false"]] * 2
 
 
 def test_a_run_that_nobody_wants_more_of_ends_its_workers(tmp_path):

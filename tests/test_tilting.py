@@ -9,8 +9,8 @@ import pytest
 
 from febm.conjugate import Mixture, condition, information, project
 from febm.progress import Silent
+from febm.rates import Group
 from febm.tilting import STEPS_BETWEEN, TiltTraining, fit_tilt, try_tilt
-from febm.training import Group
 
 NOISE = 0.01
 SHORT = TiltTraining(
@@ -52,16 +52,17 @@ def test_held_out_curves_say_what_a_tilt_gains_and_when_to_stop(curves, held_out
     trial = attempt(curves, held_out)
     base = condition(Mixture.standard_normal(2), information(curves, NOISE, 2)).log_evidence[held_out].mean()
     assert trial.evidence - base > 0.2
-    steps = 2  # in a pass over 240 curves
-    assert trial.passes == trial.history.epoch[trial.history.score.idxmax()] * STEPS_BETWEEN // steps
-    assert len(trial.history) - 1 <= SHORT.steps // STEPS_BETWEEN
+    # Twelve passes over 240 curves are 22.5 batches of 128.
+    assert trial.passes == 12 * trial.history.epoch[trial.history.score.idxmax()]
+    assert len(trial.history) - 1 <= SHORT.steps // 23
 
 
-def test_few_curves_are_passed_over_as_often_as_there_are_steps(curves):
+@pytest.mark.parametrize(("steps", "epochs", "passes"), [(3, 1, 3), (2 * STEPS_BETWEEN, 2, STEPS_BETWEEN)])
+def test_few_curves_are_passed_over_once_in_a_step(curves, steps, epochs, passes):
     few = curves.take(np.arange(20))
-    trial = attempt(few, np.arange(20) < 5, dataclasses.replace(SHORT, steps=2 * STEPS_BETWEEN, patience=500))
-    assert len(trial.history) - 1 == 2
-    assert trial.passes % STEPS_BETWEEN == 0
+    trial = attempt(few, np.arange(20) < 5, dataclasses.replace(SHORT, steps=steps, patience=500))
+    assert len(trial.history) - 1 == epochs
+    assert trial.passes == passes * trial.history.epoch[trial.history.score.idxmax()]
 
 
 def test_a_fitted_tilt_is_low_at_the_humps_and_integrates_to_one(curves):
@@ -77,4 +78,4 @@ def test_a_fitted_tilt_is_low_at_the_humps_and_integrates_to_one(curves):
 def test_a_tilt_that_gained_nothing_is_none(curves):
     energy, constant = fit_tilt(Mixture.standard_normal(2), curves, NOISE, 0, training=SHORT, key=jax.random.key(2))
     np.testing.assert_allclose(energy.each(jnp.ones((3, 2))), energy.each(jnp.zeros((3, 2))), atol=1e-6)
-    np.testing.assert_allclose(constant, -energy(jnp.zeros(2)), atol=5e-3)  # a mean of 16,000 weighted draws
+    np.testing.assert_allclose(constant, -energy(jnp.zeros(2)), atol=0.02)  # by 16,000 weighted draws: seven errors

@@ -11,7 +11,8 @@ import pytest
 
 from febm.errors import FormatError
 from febm.progress import Silent
-from febm.training import FROZEN, Group, Objective, Optimisation, train
+from febm.rates import Group
+from febm.training import FROZEN, Objective, Optimisation, run_epoch, start_state, train
 
 
 class Line(eqx.Module):
@@ -136,18 +137,31 @@ def test_fewer_curves_than_a_batch_are_one_batch(data):
 
 
 class Watched(LeastSquares):
-    """Squared error that tells which points it was given."""
+    """Squared error that tells of the points it was given."""
 
     def loss(self, model, batch, key):
         error, information = super().loss(model, batch, key)
-        return error, information | {"seen": jnp.mean(batch.x**3)}
+        return error, information | {"mean": jnp.mean(batch.x), "square": jnp.mean(batch.x) ** 2}
 
 
 def test_every_curve_is_seen_once_in_every_pass_of_an_epoch(data):
-    once, thrice = (run(Watched(), data, epochs=1, batch_size=50, passes=passes).history for passes in (1, 3))
-    for history in (once, thrice):
-        np.testing.assert_allclose(history["seen"].iloc[-1], np.mean(data[0].x ** 3), rtol=1e-4)
-    assert thrice["score"].iloc[-1] > once["score"].iloc[-1]  # nine steps rather than three
+    mean = float(np.mean(data[0].x))
+    for batch_size in (50, 150):
+        seen = run(Watched(), data, epochs=1, batch_size=batch_size, passes=3).history.iloc[-1]
+        np.testing.assert_allclose(seen["mean"], mean, atol=1e-5)
+    # Where a pass is a step, all steps have the mean of all curves.
+    np.testing.assert_allclose(seen["square"], mean**2, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("curves", "passes", "steps"), [(10, 1, 1), (160, 1, 2), (160, 19, 24), (300, 2, 5)])
+def test_an_epoch_has_the_steps_that_its_passes_fill(curves, passes, steps):
+    settings = Optimisation(batch_size=128, passes=passes).step
+    assert settings.batches(curves) == steps
+    x = jnp.ones(curves)
+    state = start_state(LeastSquares(), Line(jnp.zeros(()), jnp.zeros(())), (("slope", Group()),), settings)
+    rates = {"slope": jnp.asarray(0.1)}
+    after, _ = run_epoch(LeastSquares(), (("slope", Group()),), settings, state, rates, Points(x, x), jax.random.key(0))
+    assert int(after.step) == steps
 
 
 def test_same_key_gives_the_same_training(data):
@@ -177,11 +191,13 @@ class Plug(Silent):
 class TestCheckpoint:
     """A training that is stopped goes on as if it had not been."""
 
-    def test_the_end_is_that_of_an_uninterrupted_training(self, data, tmp_path):
-        whole = run(LeastSquares(), data, epochs=12)
+    @pytest.mark.parametrize("passes", [1, 3])
+    def test_the_end_is_that_of_an_uninterrupted_training(self, data, tmp_path, passes):
+        settings = dict(epochs=12, passes=passes)
+        whole = run(LeastSquares(), data, **settings)
         with pytest.raises(PulledPlugError):
-            run(LeastSquares(), data, epochs=12, checkpoint=tmp_path / "run", progress=Plug(7))
-        again = run(LeastSquares(), data, epochs=12, checkpoint=tmp_path / "run")
+            run(LeastSquares(), data, **settings, checkpoint=tmp_path / "run", progress=Plug(7))
+        again = run(LeastSquares(), data, **settings, checkpoint=tmp_path / "run")
         assert float(again.model.slope) == float(whole.model.slope)
         timeless = [table.history.drop(columns="seconds") for table in (again, whole)]
         pd.testing.assert_frame_equal(*timeless)

@@ -163,7 +163,7 @@ def benchmark(
 
     Every job (a model, a data set, a seed) leaves its file as it finishes: stop when you like, the same command goes
     on where it was. Jobs that fail do not stop the others, and run again next time. On an accelerator the seeds of a
-    model are fitted side by side.
+    model that is all networks are fitted side by side.
     """
     with speaking("benchmark", as_json=False, quiet=quiet, with_traceback=traceback):
         check_folder(out)

@@ -64,12 +64,6 @@ def log_normaliser(energy: Energy, proposals: Proposals) -> tuple[Float[Array, "
     return _weigh(proposals.log_weights - energy.each(proposals.draws))
 
 
-def _weigh(log_weights: Float[Array, "*proposals"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    total = jax.nn.logsumexp(log_weights)
-    effective = jnp.exp(2 * total - jax.nn.logsumexp(2 * log_weights)) / log_weights.size
-    return total - jnp.log(log_weights.size), effective
-
-
 class TiltLikelihood(Objective):
     """Maximise the gain in log-evidence of the tilted over the base measure, in nats per curve.
 
@@ -108,6 +102,13 @@ class TiltLikelihood(Objective):
         """Too few proposals carry the weight."""
         share = information["effective"]
         return f"only {share:.1%} of the proposals carry weight" if share < 0.01 else None
+
+
+def _weigh(log_weights: Float[Array, "*proposals"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The logarithm of the mean weight, and the share of the proposals that carry it."""
+    total = jax.nn.logsumexp(log_weights)
+    effective = jnp.exp(2 * total - jax.nn.logsumexp(2 * log_weights)) / log_weights.size
+    return total - jnp.log(log_weights.size), effective
 
 
 def _log_mean_tilt(energies: Float[Array, "curves draws"]) -> Float[Array, " curves"]:

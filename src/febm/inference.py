@@ -36,7 +36,7 @@ CURVES_AT_ONCE = 256
 # itself, and on its most likely components only.
 LARGEST_SYSTEMS, LIKELY_COMPONENTS = 1 << 26, 12
 # Weighted proposals behind draws of a tilted prior. Few of them keep a weight, and fewer than the draws would make
-# copies of some; a chain moves copies apart, but not from one mode to another.
+# copies of some; a chain moves copies apart, but not from one mode to another. So many at a time stay in a cache.
 LEAST_PROPOSALS, PROPOSALS_PER_DRAW, PROPOSALS_AT_ONCE = 1 << 17, 128, 1 << 12
 
 

@@ -19,7 +19,8 @@ from febm.checks import whole_number
 from febm.precision import full_float32
 
 LOG_2PI = log(2 * pi)
-# What a network makes of so many latents stays in the cache of a core: a third of the time that all at once take.
+# What a network makes of so many latents stays in the cache of a core: a third of the time that all at once take. To
+# a GPU it makes little difference: it waits for the host.
 LATENTS_AT_ONCE = 1024
 
 

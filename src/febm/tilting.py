@@ -19,11 +19,12 @@ from febm.networks import Committee, ResidualMLP
 from febm.priors import Energy
 from febm.progress import Progress, Silent
 from febm.randomness import numpy_generator
-from febm.training import Group, Optimisation, Training, train_each
+from febm.rates import Group
+from febm.training import Optimisation, Training, train_each
 
-# Proposals behind the held-out score, in blocks of those behind a step of the training, and how many steps there are
-# from one score to the next: it takes as long as one of them.
+# Proposals behind the held-out score, in blocks of those behind a step of the training.
 JUDGING_BLOCKS = 4
+# Steps from one held-out score to the next: a score takes about as long as a step.
 STEPS_BETWEEN = 24
 # The tilt multiplies the density of the base by e⁶ at most. Where hardly any proposal falls, nothing else keeps it from
 # making a pocket of mass around a single curve, which samples then show in one draw of thousands and not in the next.
@@ -81,10 +82,10 @@ def try_tilt(
     draw_key, propose_key, train_key = jax.random.split(key, 3)
     scores, log_evidence = _draw_scores(partial, projection, noise_variance, training, draw_key)
     teaching, judging = scores[~held_out], scores[held_out]
-    passes = _passes(len(teaching))
-    steps = passes * _batches(len(teaching))
+    passes = _passes(len(teaching), min(STEPS_BETWEEN, training.steps))
+    steps = Optimisation(passes=passes).step.batches(len(teaching))
     settings = Optimisation(
-        epochs=-(-training.steps // steps),
+        epochs=max(1, training.steps // steps),
         patience=-(-training.patience // steps),
         plateau=-(-training.patience // (4 * steps)),
         passes=passes,
@@ -102,7 +103,7 @@ def try_tilt(
     )
     (trained,) = train_each([what])
     history = trained.history
-    best = history.score.idxmax()
+    best = history.score[history.event.isna()].idxmax()
     evidence = float(np.mean(log_evidence[held_out]) + history.score[best])
     return Trial(passes * int(history.epoch[best]), evidence, history)
 
@@ -120,8 +121,8 @@ def fit_tilt(
     draw_key, propose_key, train_key, constant_key = jax.random.split(key, 4)
     scores, _ = _draw_scores(leading, projection, noise_variance, training, draw_key)
     likelihood = _likelihood(leading, training, propose_key)
-    at_once = _passes(len(scores))
-    epochs = -(-passes // at_once)
+    epochs = -(-passes // _passes(len(scores), STEPS_BETWEEN))
+    at_once = max(1, -(-passes // max(1, epochs)))
     settings = Optimisation(epochs=epochs, patience=epochs + 1, plateau=max(1, epochs // 4), passes=at_once)
     trained = train_each(
         [
@@ -195,10 +196,6 @@ def _training(
     )
 
 
-def _passes(curves: int) -> int:
-    """Passes over so many curves that are about `STEPS_BETWEEN` steps."""
-    return max(1, STEPS_BETWEEN // _batches(curves))
-
-
-def _batches(curves: int) -> int:
-    return max(1, -(-curves // Optimisation.batch_size))
+def _passes(curves: int, steps: int) -> int:
+    """Passes over so many curves that are so many steps, or one."""
+    return max(1, steps * Optimisation().step.size(curves) // curves)

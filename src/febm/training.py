@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from febm.checkpoints import fingerprint
 from febm.course import Course
 from febm.progress import Progress, Silent
+from febm.rates import Group, Groups, watch_plateaus
 from febm.replicas import program_memory, side_by_side
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -35,19 +36,6 @@ class Batchable(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, curves: Any) -> Any: ...
-
-
-@dataclasses.dataclass(frozen=True)
-class Group:
-    """A group of parameters with its own rate: Adam, reduced by `factor` on a plateau down to `minimum`."""
-
-    rate: float = 1e-3
-    factor: float = 0.9
-    minimum: float = 1e-4
-    weight_decay: float = 0.0
-
-
-Groups = tuple[tuple[str, Group], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +57,7 @@ class Optimisation:
     clip
         Largest norm of a group's gradient.
     passes
-        Over the curves in one epoch, after which the model is judged: several where one is over at once.
+        Passes over the curves in an epoch; the model is judged after each epoch.
     """
 
     epochs: int = 500
@@ -94,6 +82,14 @@ class Step(NamedTuple):
     averaging: float
     clip: float
     passes: int
+
+    def size(self, curves: int) -> int:
+        """Curves in a step."""
+        return min(self.batch_size, curves)
+
+    def batches(self, curves: int) -> int:
+        """Steps in an epoch."""
+        return math.ceil(self.passes * curves / self.size(curves))
 
 
 class Objective(eqx.Module):
@@ -236,7 +232,7 @@ class Run:
         """Begin with a model of this held-out score, or where the checkpoint was left."""
         training, settings = self.training, self.training.settings
         state = start_state(training.objective, training.model, self.groups, settings.step)
-        plateaus = {name: _plateau(group, settings.plateau).init({}) for name, group in self.groups}
+        plateaus = {name: group.plateau(settings.plateau).init({}) for name, group in self.groups}
         score = score if math.isfinite(score) else -math.inf
         row = {"epoch": 0, "score": score, **training.watch(training.model)}
         self.course = Course(state, state, plateaus, score, [row])
@@ -288,7 +284,7 @@ class Run:
             if score > course.best_score:
                 course.best, course.best_score, course.best_epoch = proposal, score, epoch
             plateau = training.settings.plateau
-            course.plateaus = _watch_plateaus(self.groups, plateau, course.plateaus, jnp.asarray(-score))
+            course.plateaus = watch_plateaus(self.groups, plateau, course.plateaus, jnp.asarray(-score))
         if training.checkpoint is not None:
             course.save(training.checkpoint, self.mark)
 
@@ -325,10 +321,10 @@ def run_epoch(
 ) -> tuple[TrainingState, Information]:
     """The passes over the data of one epoch as one compiled program."""
     shuffle_key, key = jax.random.split(key)
-    size = min(settings.batch_size, len(data))
-    batches = math.ceil(settings.passes * len(data) / size)
-    order = jax.random.permutation(shuffle_key, settings.passes * len(data)) % len(data)
-    order = jnp.resize(order, (batches, size))
+    batches = settings.batches(len(data))
+    passes = jnp.tile(jnp.arange(len(data)), (settings.passes, 1))
+    order = jax.random.permutation(shuffle_key, passes, axis=1, independent=True)
+    order = jnp.resize(order, (batches, settings.size(len(data))))
     optimiser = _optimiser(objective, state.model, groups, settings)
     labels = _labels(objective, state.model)
     dynamic, static = eqx.partition(state, eqx.is_array)
@@ -378,17 +374,6 @@ def _optimiser(
     labels = _labels(objective, model)
     # Optax calls whatever is callable for labels, and a module of labels is as callable as the module itself.
     return optax.partition({**transforms, FROZEN: optax.set_to_zero()}, lambda parameters: labels)
-
-
-def _plateau(group: Group, patience: int) -> optax.GradientTransformationExtraArgs:
-    smallest = min(1.0, group.minimum / group.rate)
-    return optax.contrib.reduce_on_plateau(factor=group.factor, patience=patience, min_scale=smallest)
-
-
-@eqx.filter_jit
-def _watch_plateaus(groups: Groups, patience: int, states: dict[str, Any], value: Float[Array, ""]) -> dict[str, Any]:
-    """Optax's plateau schedule of each group, told the newest held-out loss; its `scale` is what we want of it."""
-    return {name: _plateau(group, patience).update({}, states[name], value=value)[1] for name, group in groups}
 
 
 def _mix(average: Any, model: Any, decay: Float[Array, ""]) -> Any:

@@ -78,8 +78,9 @@ class Processes(Engine):
         """Each worker is a pool of its own, so that a death is known to be that of one task and harms no other."""
         waiting = collections.deque((task, CHANCES) for task in tasks)
         running: dict[Future[_Outcome], tuple[_Worker, Any, int]] = {}
-        with _share_of_machine(self.workers), contextlib.ExitStack() as stack:
-            idle = [stack.enter_context(_Worker()) for _ in range(min(self.workers, len(waiting)))]
+        workers = min(self.workers, len(waiting))
+        with _share_of_machine(max(1, workers)), contextlib.ExitStack() as stack:
+            idle = [stack.enter_context(_Worker()) for _ in range(workers)]
             for worker in idle:
                 worker.require_started()
             while waiting or running:

@@ -120,15 +120,16 @@ def run_grid(
         True for a bar, False for silence, or a `Progress`.
     together
         Fit the seeds of a model side by side in one program before any is scored, if its jobs gain by that; None: where
-        this process has an accelerator. Models of which that fails are fitted one by one.
+        the engine has an accelerator. Models of which that fails are fitted one by one.
     work
         What does a task; by default `run_task`.
     """
     folder = RunFolder(out)
     folder.make()
     watch = GridBar() if progress is True else as_progress(progress)
-    if jax.default_backend() != "cpu" if together is None else together:
-        _fit_groups(jobs, folder, engine, watch)
+    groups = _groups(jobs, folder)
+    if groups and (_is_accelerated(engine) if together is None else together):
+        _fit_groups(groups, folder, engine, watch)
     tasks = list(_to_do(jobs, folder))
     failed: list[Job] = []
     done = 0
@@ -169,17 +170,31 @@ def last_line(error: str) -> str:
     return error.strip().rpartition("\n")[2]
 
 
-def _fit_groups(jobs: Sequence[Job], folder: RunFolder, engine: Engine, watch: Progress) -> None:
-    """Fit what differs in nothing but the seed side by side, and keep the models."""
+def _groups(jobs: Sequence[Job], folder: RunFolder) -> list[tuple[Job, ...]]:
+    """Jobs that differ in nothing but the seed and gain by being fitted side by side, where that is still to do."""
     groups: dict[Job, list[Job]] = {}
     for job in jobs:
         if job.fits_together and "fit" in folder.missing(job):
             groups.setdefault(dataclasses.replace(job, seed=0), []).append(job)
-    tasks = [tuple(group) for group in groups.values() if len(group) > 1]
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def _is_accelerated(engine: Engine) -> bool:
+    """Whether tasks run where there is an accelerator. They are asked: by asking, a process takes memory of it."""
+    with contextlib.closing(engine.run(_has_accelerator, [None])) as stream:
+        return bool(next(stream).value)
+
+
+def _has_accelerator(_: None) -> bool:
+    return jax.default_backend() != "cpu"
+
+
+def _fit_groups(tasks: Sequence[tuple[Job, ...]], folder: RunFolder, engine: Engine, watch: Progress) -> None:
+    """Fit the jobs of each group side by side, and keep the models."""
     done = 0
     with (
         watch.task(len(tasks), "fits") as report,
-        contextlib.closing((engine if tasks else Here()).run(run_group, tasks)) as stream,
+        contextlib.closing(engine.run(run_group, tasks)) as stream,
     ):
         for finished in stream:
             done += 1

@@ -99,7 +99,7 @@ class Job:
 
     @property
     def fits_together(self) -> bool:
-        """Whether its seeds are quicker side by side: not by our recipe of F-EBM, half of which is work of the host."""
+        """Whether its seeds are quicker side by side: not by our recipe of F-EBM, much of which is work of the host."""
         return (self.model, self.recipe) != ("FEBM", "default")
 
     def data(self) -> datasets.Dataset:

@@ -65,7 +65,7 @@ def set_epochs(model: Process, epochs: int, curves: int) -> None:
     if "tilt" in settings:
         # A tilt counts steps, one for each batch of the curves that are not held out.
         kept = curves - round(settings["validation"] * curves)
-        steps = epochs * max(1, -(-kept // Optimisation.batch_size))
+        steps = epochs * Optimisation().step.batches(kept)
         model.set_params(tilt=dataclasses.replace(settings["tilt"], steps=steps))
 
 
