@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmark_work import rows_but_die_at_first, rows_of
+from listening import Listener
 
 import febm
 from febm.benchmark import Cluster, Job, Processes, RunFolder, plan, published, run_grid
@@ -19,7 +20,6 @@ from febm.benchmark.folder import read_rows, write_whole
 from febm.benchmark.grid import Task, run_task
 from febm.benchmark.jobs import COLUMNS
 from febm.models.settings import PAPER_CURVES
-from febm.progress import Silent
 
 small_task = functools.partial(run_task, curves=12)
 
@@ -325,19 +325,11 @@ def test_seeds_that_cannot_be_fitted_side_by_side_are_fitted_one_by_one(jobs, tm
 def test_jobs_that_gain_nothing_from_it_are_not_fitted_side_by_side(tmp_path, monkeypatch):
     monkeypatch.setattr(febm, "fit_together", fail)
     jobs = plan(["power"], ["quadratic"], ["FEBM"], seeds=2)
-    listening, work = Listening(), Recorded()
-    run_grid(jobs, tmp_path, progress=listening, together=True, work=work)
+    listener, work = Listener(), Recorded()
+    run_grid(jobs, tmp_path, progress=listener, together=True, work=work)
     assert [task.tables for task in work.tasks] == [("fit", "evidence", "power")] * 2
-    assert [message.split()[0] for message in listening.messages] == ["done", "done"]
+    assert [message.split()[0] for message in listener.heard] == ["done", "done"]
     assert all(job.fits_together for job in plan(["power"], ["stocks"], ["FEBM"], recipe="paper"))
-
-
-class Listening(Silent):
-    def __init__(self):
-        object.__setattr__(self, "messages", [])
-
-    def message(self, text):
-        self.messages.append(text)
 
 
 def interrupt(*_):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from listening import Listener
 
 from febm.errors import FormatError
 from febm.progress import Silent
@@ -105,16 +106,6 @@ def test_training_stops_early_and_reduces_rates_when_the_score_stands_still(data
     assert len(trained.history) < 400
     rates = trained.history["rate_slope"].dropna()
     assert rates.iloc[-1] <= rates.iloc[0] / 4
-
-
-class Listener(Silent):
-    """Progress that remembers what it was told."""
-
-    def __init__(self):
-        object.__setattr__(self, "heard", [])
-
-    def message(self, text):
-        self.heard.append(text)
 
 
 @pytest.mark.parametrize(
