@@ -15,9 +15,10 @@ from febm.training import Optimisation
 QUICK = dict(random_state=0, progress=False)
 BRIEF = Optimisation(epochs=200, batch_size=64, patience=50)
 SMALL = FeatureTraining(width=32, waves=4, optimisation=BRIEF)
+BRIEF_TILT = TiltTraining(steps=40, width=16, proposals=512, blocks=8, networks=2)
 
 MODELS = {
-    "FEBM": lambda: febm.FEBM(**QUICK, tilt=TiltTraining(steps=20, width=16), effort=Effort(draws=128, proposals=512)),
+    "FEBM": lambda: febm.FEBM(**QUICK, tilt=BRIEF_TILT, effort=Effort(draws=128, proposals=512)),
     "FPCA": lambda: febm.FPCA(**QUICK),
     "GaussianProcess": lambda: febm.GaussianProcess(**QUICK),
     "EBP": lambda: febm.EBP(**QUICK, features=16, training=SMALL),
@@ -46,7 +47,12 @@ LEAST_EFFORT = Effort(draws=8, proposals=16, particles=8)
 
 TINY_MODELS = {
     "FEBM": lambda: febm.FEBM(
-        **QUICK, rank=1, remainder=False, components=1, tilt=TiltTraining(steps=2, width=4), effort=LEAST_EFFORT
+        **QUICK,
+        rank=1,
+        remainder=False,
+        components=1,
+        tilt=TiltTraining(steps=2, width=4, proposals=64, blocks=2, networks=2),
+        effort=LEAST_EFFORT,
     ),
     "FPCA": lambda: febm.FPCA(**QUICK, rank=1),
     "GaussianProcess": lambda: febm.GaussianProcess(**QUICK),

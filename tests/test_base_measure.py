@@ -245,7 +245,7 @@ class TestRemainder:
 @pytest.fixture(scope="module")
 def model():
     """F-EBM of curves with detail and different roughness."""
-    quick = TiltTraining(steps=100, width=16)
+    quick = TiltTraining(steps=100, width=16, proposals=1024, blocks=8)
     effort = Effort(draws=400, chains=2, warmup=200, particles=256)
     data = curves(spread=0.5, detail=0.2)
     return febm.FEBM(components=1, tilt=quick, effort=effort, random_state=0, progress=False).fit(data)

@@ -113,7 +113,7 @@ def test_log_evidence_is_in_the_units_of_the_data():
     x = np.linspace(0, 5, 8)
     values = np.cumsum(rng.normal(size=(40, 8)), axis=1)
     small, large = (febm.Curves.from_grid(x, factor * values) for factor in (1.0, 10.0))
-    settings = dict(prior="mixture", components=2, scaling="standard", random_state=0, progress=False)
+    settings = dict(prior="mixture", remainder=False, components=2, scaling="standard", random_state=0, progress=False)
     models = [febm.FEBM(**settings).fit(curves) for curves in (small, large)]
     difference = models[0].log_evidence(small) - models[1].log_evidence(large)
     np.testing.assert_allclose(difference, 8 * np.log(10), atol=1e-4)
@@ -125,7 +125,8 @@ def test_density_of_further_values_integrates_to_one(scaling):
     rng = np.random.default_rng(8)
     x = np.linspace(0, 5, 8)
     curves = febm.Curves.from_grid(x, np.exp(2 + 0.3 * np.cumsum(rng.normal(size=(40, 8)), axis=1)))
-    model = febm.FEBM(prior="mixture", scaling=scaling, random_state=0, progress=False).fit(curves)
+    settings = dict(prior="mixture", components=2, scaling=scaling, random_state=0, progress=False)
+    model = febm.FEBM(**settings).fit(curves)
     posterior = model.condition(curves[:3].select(np.tile(np.arange(8) != 4, 3)))
     drawn = posterior.sample(512, [x[4]], noise=True, random_state=0).y.reshape(3, 512)
     values = np.linspace(*np.quantile(drawn, [0.0001, 0.9999], axis=1), 101)  # a grid of its own for each curve

@@ -5,6 +5,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from contract import BRIEF_TILT
 from sklearn.base import clone
 
 import febm
@@ -13,13 +14,13 @@ from febm.inference import Effort
 from febm.langevin import Chain, StepSize
 from febm.models.settings import Langevin, Networks
 from febm.progress import Silent
-from febm.tilting import TiltTraining
 from febm.training import Optimisation
 
 QUICK = dict(
     random_state=0,
     progress=False,
-    tilt=TiltTraining(steps=40, width=16),
+    remainder=False,
+    tilt=BRIEF_TILT,
     optimisation=Optimisation(epochs=2),
     networks=Networks(width=16, depth=2),
     effort=Effort(draws=64, proposals=256, particles=64, moves=1, warmup=50),
@@ -43,7 +44,7 @@ def ragged(seed=1):
 
 
 RECIPES = {
-    "default": {},
+    "default": dict(remainder=True),
     "residual": dict(training="langevin", generator="residual"),
     "paper": dict(
         training="langevin",
@@ -57,7 +58,7 @@ RECIPES = {
 
 @pytest.fixture(scope="module", params=RECIPES)
 def model(request):
-    return febm.FEBM(**QUICK, **RECIPES[request.param]).fit(waves())
+    return febm.FEBM(**(QUICK | RECIPES[request.param])).fit(waves())
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +159,7 @@ def test_noise_widens_draws_and_intervals(quick):
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_saved_model_is_the_same_model(recipe, tmp_path):
-    model = febm.FEBM(**QUICK, **RECIPES[recipe]).fit(waves())
+    model = febm.FEBM(**(QUICK | RECIPES[recipe])).fit(waves())
     path = tmp_path / "waves.febm"
     model.save(path)
     again = febm.load(path)
@@ -254,7 +255,7 @@ class TestCompilation:
     @pytest.mark.parametrize("recipe", RECIPES)
     def test_second_fit_sample_and_condition_compile_nothing(self, recipe):
         def use(seed):
-            model = febm.FEBM(**QUICK, **RECIPES[recipe]).fit(waves(37, 13))  # of a shape that no other test has
+            model = febm.FEBM(**(QUICK | RECIPES[recipe])).fit(waves(37, 13))  # of a shape that no other test has
             model.sample(4, [0.1, 0.2], random_state=seed)
             posterior = model.condition(waves(3, 13, seed=seed))
             posterior.mean([0.3])

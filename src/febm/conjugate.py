@@ -244,8 +244,8 @@ def condition(
         slopes = np.einsum("ckij,kci->ckj", vectors[design], slope)
     at_means = observed.square[:, None] - 2 * observed.linear @ means.T + np.sum(pulled * means, axis=2)[design]
 
-    def log_joint(t: Float[ndarray, "own nodes"]) -> Float[ndarray, "curves components nodes"]:
-        """At nodes of each curve's own, or at one row of nodes for all."""
+    def log_joint(t):
+        """Of every curve and component, at nodes of each curve's own or at one row of nodes for all."""
         variance = np.exp(2 * t)
         common = -0.5 * (observed.log_determinant + observed.size * LOG_2PI)[:, None] - observed.size[:, None] * t
         alike = len(values) == 1 and len(t) == 1

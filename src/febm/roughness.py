@@ -33,7 +33,7 @@ def close_in(
     """Evenly spaced nodes over the posterior of t of every curve, within what the prior calls possible."""
     least, most = np.min(roughness.means - REACH * roughness.scales), np.max(roughness.means + REACH * roughness.scales)
 
-    def around(nodes: Float[ndarray, "own nodes"], count: int) -> tuple[Float[ndarray, "curves closer"], bool]:
+    def around(nodes, count):
         """Nodes where the given ones find the posterior, and whether these are close enough to see how wide it is."""
         weights = scipy.special.softmax(scipy.special.logsumexp(log_joint(nodes), axis=1), axis=1)
         mean = np.sum(weights * nodes, axis=1)
