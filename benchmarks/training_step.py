@@ -21,8 +21,7 @@ from febm.likelihoods import Gaussian
 from febm.networks import NetworkGenerator, ResidualMLP
 from febm.observations import Observations
 from febm.priors import Energy, GaussianPrior, TiltedPrior
-from febm.rates import Group
-from febm.training import Optimisation, run_epoch, start_state
+from febm.training import Group, Optimisation, run_epoch, start_state
 
 BATCH, STEPS, WIDTH, LATENT = 128, 100, 512, 20
 GROUPS = tuple((name, Group()) for name in ("generator", "noise", "prior"))

@@ -22,8 +22,7 @@ from febm.models.settings import Networks
 from febm.networks import Generator, NetworkGenerator, ResidualGenerator, ResidualMLP
 from febm.observations import Observations, observe, project
 from febm.priors import GaussianPrior
-from febm.rates import Group
-from febm.training import Optimisation, train
+from febm.training import Group, Optimisation, train
 from febm.variational import Autoencoder, EncodedCurves, Encoder, LowerBound, log_evidence, refine
 
 QUICK = dict(random_state=0, progress=False, optimisation=Optimisation(epochs=3, batch_size=16))

@@ -9,8 +9,8 @@ import pytest
 
 from febm.conjugate import Mixture, condition, information, project
 from febm.progress import Silent
-from febm.rates import Group
 from febm.tilting import STEPS_BETWEEN, TiltTraining, fit_tilt, try_tilt
+from febm.training import Group
 
 NOISE = 0.01
 SHORT = TiltTraining(

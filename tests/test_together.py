@@ -17,9 +17,8 @@ from febm.langevin import Chain, StepSize
 from febm.models.settings import Langevin, Networks
 from febm.neural_process_networks import Architecture
 from febm.progress import Silent
-from febm.rates import Group
 from febm.replicas import alike
-from febm.training import Optimisation, Training, memory_needed, train_together
+from febm.training import Group, Optimisation, Training, memory_needed, train_together
 
 BRIEF = Optimisation(epochs=3, batch_size=16)
 FEATURES = dataclasses.replace(SMALL, optimisation=BRIEF)

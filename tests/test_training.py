@@ -12,8 +12,7 @@ from listening import Listener
 
 from febm.errors import FormatError
 from febm.progress import Silent
-from febm.rates import Group
-from febm.training import FROZEN, Objective, Optimisation, run_epoch, start_state, train
+from febm.training import FROZEN, Group, Objective, Optimisation, run_epoch, start_state, train
 
 
 class Line(eqx.Module):

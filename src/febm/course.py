@@ -1,8 +1,12 @@
-"""Where a training stands between two epochs, and the checkpoint of it."""
+"""Where a training stands between two epochs, what is decided there, and the checkpoint of it."""
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float
 
 from febm.checkpoints import read_checkpoint, write_checkpoint
 
@@ -41,3 +45,17 @@ class Course:
         """The course as a checkpoint left it, or this one where there is none."""
         found = read_checkpoint(path, self.arrays, mark)
         return self if found is None else Course(*found[0], **found[1])
+
+
+@eqx.filter_jit
+def watch_plateaus(
+    groups: tuple[tuple[str, Any], ...], patience: int, states: dict[str, Any], value: Float[Array, ""]
+) -> dict[str, Any]:
+    """The state of the schedule of every group of parameters, once it is told the newest held-out loss."""
+    return {name: group.plateau(patience).update({}, states[name], value=value)[1] for name, group in groups}
+
+
+def trouble(information: dict[str, float], score: float) -> str | None:
+    """What of an epoch is not a number, in words."""
+    bad = [name for name, value in {**information, "score": score}.items() if not math.isfinite(value)]
+    return f"{', '.join(bad)} not finite" if bad else None

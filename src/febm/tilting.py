@@ -19,8 +19,7 @@ from febm.networks import Committee, ResidualMLP
 from febm.priors import Energy
 from febm.progress import Progress, Silent
 from febm.randomness import numpy_generator
-from febm.rates import Group
-from febm.training import Optimisation, Training, train_each
+from febm.training import Group, Optimisation, Training, train_each
 
 # Proposals behind the held-out score, in blocks of those behind a step of the training.
 JUDGING_BLOCKS = 4

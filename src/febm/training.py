@@ -20,9 +20,8 @@ import pandas as pd
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from febm.checkpoints import fingerprint
-from febm.course import Course
+from febm.course import Course, trouble, watch_plateaus
 from febm.progress import Progress, Silent
-from febm.rates import Group, Groups, watch_plateaus
 from febm.replicas import program_memory, side_by_side
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -36,6 +35,24 @@ class Batchable(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, curves: Any) -> Any: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """A group of parameters with its own rate: Adam, reduced by `factor` on a plateau down to `minimum`."""
+
+    rate: float = 1e-3
+    factor: float = 0.9
+    minimum: float = 1e-4
+    weight_decay: float = 0.0
+
+    def plateau(self, patience: int) -> optax.GradientTransformationExtraArgs:
+        """Optax's plateau schedule; the `scale` of its state is what the rate is multiplied by."""
+        smallest = min(1.0, self.minimum / self.rate)
+        return optax.contrib.reduce_on_plateau(factor=self.factor, patience=patience, min_scale=smallest)
+
+
+Groups = tuple[tuple[str, Group], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -271,7 +288,7 @@ class Run:
     def take(self, proposal: TrainingState, score: float, information: dict[str, float]) -> None:
         """Go on from what an epoch has made of the state, or back to the best one."""
         training, course, epoch = self.training, self.course, self.course.epoch + 1
-        reason = _trouble(information, score) or training.objective.alarm(information)
+        reason = trouble(information, score) or training.objective.alarm(information)
         row: dict[str, Any] = {"epoch": epoch, "score": score, **information, **training.watch(proposal.average)}
         row |= {f"rate_{name}": float(rate) for name, rate in self.rates.items()}
         row |= {"seconds": time.perf_counter() - self.began, "event": reason}
@@ -381,8 +398,3 @@ def _mix(average: Any, model: Any, decay: Float[Array, ""]) -> Any:
         return decay * old + (1 - decay) * new if eqx.is_inexact_array(new) else new
 
     return jax.tree.map(mix, average, model)
-
-
-def _trouble(information: dict[str, float], score: float) -> str | None:
-    bad = [name for name, value in {**information, "score": score}.items() if not math.isfinite(value)]
-    return f"{', '.join(bad)} not finite" if bad else None

@@ -27,8 +27,7 @@ from febm.models.settings import as_checkpoint
 from febm.networks import LinearGenerator
 from febm.priors import GaussianPrior
 from febm.progress import Progress
-from febm.rates import Group
-from febm.training import FROZEN, Information, Objective, Optimisation, Training
+from febm.training import FROZEN, Group, Information, Objective, Optimisation, Training
 from febm.woodbury import log_densities
 
 # Distinct points up to this many times a curve's are evaluated once for a whole batch.

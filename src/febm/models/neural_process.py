@@ -28,9 +28,8 @@ from febm.neural_process_networks import Architecture, NeuralProcessNetwork, Pai
 from febm.neural_process_training import BOUNDS, Bound, ContextBound
 from febm.progress import Progress
 from febm.randomness import RandomState, as_key
-from febm.rates import Group
 from febm.scaling import Scaling
-from febm.training import Optimisation, Training
+from febm.training import Group, Optimisation, Training
 
 FEWEST_CURVES = 5
 # Few curves are shown so often in an epoch, each time with other points and contexts, that it has about so many.

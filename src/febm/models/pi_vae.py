@@ -28,10 +28,9 @@ from febm.observations import Observations, observe
 from febm.priors import GaussianPrior
 from febm.progress import Progress
 from febm.randomness import RandomState
-from febm.rates import Group
 from febm.scaling import Scaling
 from febm.tails import TailSearch, choose_tail, ladder
-from febm.training import Optimisation, train
+from febm.training import Group, Optimisation, train
 from febm.variational import Autoencoder, EncodedCurves, Encoder, LowerBound
 
 # Latents beyond these cost training more than they give: what they would explain is left to the noise.

@@ -9,10 +9,9 @@ from febm.inference import Effort
 from febm.kernels import Matern52
 from febm.langevin import Chain, StepSize
 from febm.likelihoods import Likelihood
-from febm.rates import Group
 from febm.scaling import Scaling
 from febm.tilting import TiltTraining
-from febm.training import Optimisation
+from febm.training import Group, Optimisation
 
 # The data sets of curves in the paper: every model has a recipe for each of them.
 PaperCurves = Literal["quadratic", "melbourne", "stocks", "gridwatch"]

@@ -21,9 +21,8 @@ from febm.models.settings import PAPER, PAPER_CURVES, PaperCurves, check_choice
 from febm.networks import ResidualMLP
 from febm.progress import Progress
 from febm.randomness import RandomState, as_key
-from febm.rates import Group
 from febm.scaling import Scaling
-from febm.training import Optimisation
+from febm.training import Group, Optimisation
 
 # A network of (x, z) is evaluated once for every function: half the width of EBP's network costs more than all of that.
 SAMPLER_TRAINING = FeatureTraining(
