@@ -18,7 +18,7 @@ SMALL = FeatureTraining(width=32, waves=4, optimisation=BRIEF)
 BRIEF_TILT = TiltTraining(steps=40, width=16, proposals=512, blocks=8, networks=2)
 
 MODELS = {
-    "FEBM": lambda: febm.FEBM(**QUICK, tilt=BRIEF_TILT, effort=Effort(draws=128, proposals=512)),
+    "FEBM": lambda: febm.FEBM(**QUICK, components=2, tilt=BRIEF_TILT, effort=Effort(draws=128, proposals=512)),
     "FPCA": lambda: febm.FPCA(**QUICK),
     "GaussianProcess": lambda: febm.GaussianProcess(**QUICK),
     "EBP": lambda: febm.EBP(**QUICK, features=16, training=SMALL),

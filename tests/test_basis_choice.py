@@ -143,7 +143,7 @@ class TestChoice:
 
     def test_a_model_of_rough_curves_has_it(self):
         data = febm.Curves.from_grid(X, walks(60))
-        model = febm.FEBM(prior="mixture", random_state=0, progress=False).fit(data)
+        model = febm.FEBM(prior="mixture", components=2, random_state=0, progress=False).fit(data)
         assert model.basis_.core.is_shrunk
 
     def test_a_shrunk_model_is_saved(self, tmp_path):
