@@ -223,6 +223,29 @@ def test_a_run_that_is_killed_goes_on_where_it_stopped(jobs, tmp_path):
     assert sorted(found.results.seed.unique()) == [0, 1, 2]
 
 
+def test_a_process_that_leaves_the_work_to_others_leaves_them_the_accelerator_too(tmp_path):
+    """By starting JAX's backend a process takes three quarters of a GPU's memory."""
+    program = (
+        "import sys\n"
+        "import jax\n"
+        "from benchmark_work import rows_of\n"
+        "import febm.benchmark.command\n"
+        "from febm.benchmark import Processes, plan, run_grid\n"
+        "from jax._src.xla_bridge import backends_are_initialized\n"
+        "if __name__ == '__main__':\n"
+        "    jobs = plan(['power'], ['quadratic'], ['FEBM', 'NeuralProcess'], seeds=2)\n"
+        "    found = run_grid(jobs, sys.argv[1], Processes(1), progress=False, work=rows_of)\n"
+        "    print(found.computed, backends_are_initialized())\n"
+        "    jax.devices()\n"
+        "    print(backends_are_initialized())\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    path = os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)])
+    command = [sys.executable, tmp_path / "program.py", tmp_path / "run"]
+    run = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["4", "False", "True"]
+
+
 def test_a_file_appears_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
     write_whole(path, b"before")

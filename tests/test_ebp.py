@@ -44,6 +44,15 @@ def test_the_likelihood_of_curves_of_every_kind_is_the_dense_one(kind):
         )
 
 
+def test_points_that_come_again_or_are_many_have_the_values_they_have_alone(monkeypatch):
+    learned = feature_map(surfaces(2))
+    x = np.random.default_rng(0).uniform(size=(9, 2))[[3, 0, 8, 3, 5, 1, 7, 2, 3, 6, 4]]
+    alone = [evaluate(learned, point[None]) for point in x]
+    monkeypatch.setattr(febm.basis.learned, "POINTS_AT_ONCE", 4)
+    for found, each in zip(evaluate(learned, x), zip(*alone, strict=True), strict=True):
+        np.testing.assert_array_equal(found, np.concatenate(each))
+
+
 def test_principal_axes_leave_the_process_as_it_is():
     curves = waves(8)
     basis = Learned(feature_map(curves)).fit(curves)

@@ -8,7 +8,6 @@ import dataclasses
 import warnings
 from typing import Literal, NamedTuple, get_args
 
-import blackjax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,6 +21,7 @@ from febm.condensing import condense_rough, inform, leading_mixture
 from febm.contrastive import Contrastive, linear_geometry
 from febm.langevin import Affine, Chain
 from febm.latent import LatentModel
+from febm.libraries import blackjax
 from febm.networks import RoughGenerator
 from febm.observations import Observations
 from febm.priors import Energy, Prior, Reference, TiltedPrior

@@ -7,12 +7,12 @@ pair in u, so the same BlackJAX kernel serves every geometry.
 from collections.abc import Callable
 from typing import NamedTuple
 
-import blackjax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from febm.libraries import blackjax
 from febm.precision import full_float32
 
 LogDensity = Callable[[Float[Array, " latent"]], Float[Array, ""]]

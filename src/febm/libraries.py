@@ -1,4 +1,4 @@
-"""Optional libraries: told by the type of what is given without importing them, imported where they are needed."""
+"""Libraries that are not imported before they are needed; optional ones are told by the type of what is given."""
 
 import importlib
 from typing import Any
@@ -37,3 +37,23 @@ def imported(module: str, *, needed_by: str) -> Any:
 def how_to_install(extra: str) -> str:
     """What brings the libraries of an extra: febm with it, or, where febm is not to be had by its name, they alone."""
     return f"pip install 'febm[{extra}]' (or, alone, pip install {EXTRAS[extra]})"
+
+
+class _OnDemand:
+    """A library that the first use of it imports.
+
+    BlackJAX computes as it is imported, which takes three quarters of a GPU's memory for the process. One that leaves
+    all computing to others, as that of `febm benchmark --workers` does, is to leave them the memory too.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        import jax
+
+        with jax.ensure_compile_time_eval():  # the first use may be inside of what is being compiled
+            return getattr(importlib.import_module(self._name), attribute)
+
+
+blackjax: Any = _OnDemand("blackjax")

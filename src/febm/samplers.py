@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import blackjax
-import blackjax.smc.adaptive_tempered
-import blackjax.smc.resampling
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from febm.langevin import Affine, LogDensity
+from febm.libraries import blackjax
 from febm.precision import full_float32
 
 # Optimal acceptance of the two kinds of moves (Roberts & Rosenthal 1998; Beskos et al. 2013).

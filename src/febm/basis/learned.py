@@ -24,6 +24,8 @@ from febm.ragged import bucket
 
 # Eigenvalues below this share of the largest are rounding errors of the features.
 NEGLIGIBLE = 1e-12
+# How many are evaluated in one go: the functions of a `VIP` keep 200 kB for each.
+POINTS_AT_ONCE = 1024
 
 
 Map = TypeVar("Map", bound="FeatureMap")
@@ -235,10 +237,21 @@ class DrawnFunctions(Basis):
 
 
 def evaluate(feature_map: FeatureMap, x: np.ndarray) -> Evaluated:
-    """A feature map in float64 on the host, so that a value does not depend on the points evaluated beside it."""
+    """A feature map in float64 on the host, so that a value does not depend on the points evaluated beside it.
+
+    Curves may share their points: each is evaluated once, and not too many at a time.
+    """
+    wide = in_double_precision(feature_map)
+    distinct, place = np.unique(x, axis=0, return_inverse=True)
+    starts = range(0, max(1, len(distinct)), POINTS_AT_ONCE)
     with float64():
-        mean, features = _compiled(in_double_precision(feature_map), _padded(x))
-        return Evaluated(np.asarray(mean)[: len(x)], np.asarray(features)[: len(x)])
+        parts = [_evaluate_some(wide, distinct[start : start + POINTS_AT_ONCE]) for start in starts]
+    return Evaluated(*(np.concatenate(part)[place.reshape(-1)] for part in zip(*parts, strict=True)))
+
+
+def _evaluate_some(feature_map: FeatureMap, x: np.ndarray) -> Evaluated:
+    mean, features = _compiled(feature_map, _padded(x))
+    return Evaluated(np.asarray(mean)[: len(x)], np.asarray(features)[: len(x)])
 
 
 def _padded(x: np.ndarray) -> Float[np.ndarray, "padded inputs"]:

@@ -18,7 +18,6 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,6 +29,7 @@ from febm.curves import Curves
 from febm.door import as_curves
 from febm.errors import NotFittedError
 from febm.evaluation.second_opinions import sliced_wasserstein
+from febm.libraries import blackjax
 from febm.models.base import Process
 from febm.models.febm import FEBM
 from febm.models.settings import Langevin

@@ -25,6 +25,7 @@ from febm.models.basis_process import BasisProcess
 from febm.models.recipes import Fitted
 from febm.models.settings import as_checkpoint
 from febm.networks import LinearGenerator
+from febm.precision import full_float32
 from febm.priors import GaussianPrior
 from febm.progress import Progress
 from febm.training import FROZEN, Group, Information, Objective, Optimisation, Training
@@ -167,6 +168,7 @@ class FeatureProcess(eqx.Module):
         """σ², which cannot fall below its least."""
         return self.likelihood.variance + self.smallest_noise**2
 
+    @full_float32
     def log_densities(self, curves: LocatedCurves) -> Float[Array, " curves"]:
         """The log marginal likelihood of every curve."""
         shape = curves.mask.shape
