@@ -2,8 +2,19 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
+
+
+def start_program(folder: Path, program: str, argument: Path) -> subprocess.Popen:
+    """A process of its own that runs `program`, kept in the folder, with what is here to import."""
+    file = folder / "program.py"
+    file.write_text(program)
+    path = os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)])
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.Popen([sys.executable, file, argument], env=environment, stdout=subprocess.PIPE, text=True)
 
 
 def square(number: int) -> int:

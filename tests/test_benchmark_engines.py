@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import subprocess
 import sys
 import time
 
@@ -17,6 +16,7 @@ from benchmark_work import (
     sleep_if_second,
     square,
     square_of_even,
+    start_program,
 )
 
 from febm.benchmark import Cluster, Here, Processes
@@ -133,14 +133,9 @@ def test_workers_do_not_outlive_a_run_that_is_killed(tmp_path):
         "if __name__ == '__main__':\n"
         "    list(Processes(1).run(sleep_long, [pathlib.Path(sys.argv[1])]))\n"
     )
-    (tmp_path / "program.py").write_text(program)
-    path = os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)])
-    run = subprocess.Popen(
-        [sys.executable, tmp_path / "program.py", tmp_path / "mark"], env=os.environ | {"PYTHONPATH": path}
-    )
-    worker = int(written(tmp_path / "mark"))
-    run.kill()
-    run.wait()
+    with start_program(tmp_path, program, tmp_path / "mark") as run:
+        worker = int(written(tmp_path / "mark"))
+        run.kill()
     assert gone(worker)
 
 

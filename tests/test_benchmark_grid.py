@@ -2,15 +2,12 @@
 
 import functools
 import os
-import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
-from benchmark_work import rows_but_die_at_first, rows_of
+from benchmark_work import rows_but_die_at_first, rows_of, start_program
 from listening import Listener
 
 import febm
@@ -210,13 +207,11 @@ def test_a_run_that_is_killed_goes_on_where_it_stopped(jobs, tmp_path):
         "jobs = plan(['power'], ['quadratic'], ['FPCA'], seeds=3)\n"
         "run_grid(jobs, sys.argv[1], progress=False, work=rows_until_the_third_seed)\n"
     )
-    path = os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)])
-    run = subprocess.Popen([sys.executable, "-c", program, tmp_path], env=os.environ | {"PYTHONPATH": path})
-    deadline = time.monotonic() + 120
-    while not RunFolder(tmp_path).score_path(jobs[1]).exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
+    with start_program(tmp_path, program, tmp_path) as run:
+        deadline = time.monotonic() + 120
+        while not RunFolder(tmp_path).score_path(jobs[1]).exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        run.kill()
     work = Recorded()
     found = run_grid(jobs, tmp_path, progress=False, work=work)
     assert work.seeds == [2]
@@ -239,11 +234,8 @@ def test_a_process_that_leaves_the_work_to_others_leaves_them_the_accelerator_to
         "    jax.devices()\n"
         "    print(backends_are_initialized())\n"
     )
-    (tmp_path / "program.py").write_text(program)
-    path = os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)])
-    command = [sys.executable, tmp_path / "program.py", tmp_path / "run"]
-    run = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["4", "False", "True"]
+    printed, _ = start_program(tmp_path, program, tmp_path / "run").communicate()
+    assert printed.split() == ["4", "False", "True"]
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path, monkeypatch):
