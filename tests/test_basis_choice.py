@@ -102,24 +102,28 @@ def chosen(curves):
     )
 
 
-def walks(count, seed=3):
-    return np.cumsum(np.random.default_rng(seed).normal(size=(count, len(X))), axis=1) / np.sqrt(len(X))
+def walks(count, points=150, seed=3):
+    """Sums of independent steps: with more points than curves there is no doubt about their covariance."""
+    return np.cumsum(np.random.default_rng(seed).normal(size=(count, points)), axis=1) / np.sqrt(points)
+
+
+def gridded(values):
+    return febm.Curves.from_grid(np.linspace(0, 1, values.shape[1]), values)
 
 
 class TestChoice:
     def test_few_rough_curves_shrink_it_and_know_their_steps_better(self):
-        """Sums of independent steps, 50 curves of 60 points."""
-        truth = np.minimum.outer(np.arange(60), np.arange(60)) / 60 + 1 / 60
-        curves = febm.Curves.from_grid(X, walks(50))
+        truth = np.minimum.outer(np.arange(150), np.arange(150)) / 150 + 1 / 150
+        curves = gridded(walks(50))
         errors, steps = [], []
         for basis in (Empirical().fit(curves, key=KEY), chosen(curves).folded.basis):
-            features = basis.features(X[:, None])[:, 0]
+            features = basis.features(np.linspace(0, 1, 150))[:, 0]
             error = features @ features.T - truth
             errors.append(np.linalg.norm(error))
             steps.append(np.linalg.norm(np.diff(np.diff(error, axis=0), axis=1)))
         assert steps[1] < 0.7 * steps[0]
         # The price of it is a level that is freer than that of the curves.
-        assert errors[0] < errors[1] < 4 * errors[0]
+        assert errors[0] < errors[1] < np.linalg.norm(truth)
 
     def test_smooth_curves_do_not(self):
         rng = np.random.default_rng(4)
@@ -135,19 +139,19 @@ class TestChoice:
 
     def test_nor_have_those_that_are_smoothed(self):
         """One point of a common grid is missing in half of the curves: the gaps are there, the grid is not."""
-        values = walks(16)[:, :20]
+        values = walks(16, 20)
         values[::2, 7] = np.nan
         core = chosen(febm.Curves.from_grid(X[:20], values))
         assert core.folded.basis.fitted.method == "smooth"
         assert all(fold.gaps for fold in core.folded.folds)
 
     def test_a_model_of_rough_curves_has_it(self):
-        data = febm.Curves.from_grid(X, walks(60))
+        data = gridded(walks(40))
         model = febm.FEBM(prior="mixture", components=2, random_state=0, progress=False).fit(data)
         assert model.basis_.core.is_shrunk
 
     def test_a_shrunk_model_is_saved(self, tmp_path):
-        data = febm.Curves.from_grid(X, walks(40))
+        data = gridded(walks(40, 60))
         basis = Empirical(rank=5, shrinkage=0.5)
         model = febm.FEBM(basis=basis, prior="mixture", components=1, random_state=0, progress=False).fit(data)
         model.save(tmp_path / "walks.febm")

@@ -18,7 +18,7 @@ def page():
 
 
 def test_tables_of_the_pages_are_those_of_the_results(page):
-    tables = page.all_tables(page.read(page.RESULTS))
+    tables = page.all_tables(page.read(page.RESULTS), page.read(page.MORE_SPLITS))
     texts = [path.read_text("utf-8") for path in page.PAGES]
     assert [page.with_tables(text, tables) for text in texts] == texts
     benchmark, models = (len(page.MARKED.findall(text)) for text in texts)

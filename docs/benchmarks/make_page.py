@@ -1,10 +1,12 @@
 """Bring the tables of the benchmark's page, and of the page on models, up to date.
 
-    python docs/benchmarks/make_page.py [--keep-times] [RUN …]
+    python docs/benchmarks/make_page.py [--keep-times] [--more-splits] [RUN …]
 
 The rows of the folders RUN of `febm benchmark` replace those of the same model, data set, recipe, seed and table in
 results.csv; then every table that has its name in a comment in front of it is made anew from there. With
---keep-times seconds that are known are not replaced, for runs that had to share the machine with others.
+--keep-times seconds that are known are not replaced, for runs that had to share the machine with others. With
+--more-splits the rows go to more_splits.csv, which has models on more splits of some data sets than results.csv does,
+and a table of its own.
 """
 
 import argparse
@@ -18,12 +20,13 @@ from febm.benchmark.cells import figure, over_seeds, scores, tidy_results
 from febm.benchmark.experiments import MODELS
 from febm.benchmark.formats import GROUP, bold, markdown
 from febm.benchmark.published import published
-from febm.benchmark.standing import standing_sheets
+from febm.benchmark.standing import standing_sheets, standing_table
 from febm.benchmark.tables import sheets
 from febm.models.settings import PAPER_CURVES
 
 HERE = Path(__file__).resolve().parent
-RESULTS, PAGES = HERE / "results.csv", (HERE / "README.md", HERE.parent / "models.md")
+RESULTS, MORE_SPLITS = HERE / "results.csv", HERE / "more_splits.csv"
+PAGES = HERE / "README.md", HERE.parent / "models.md"
 ON_GPU = ("NeuralProcess", "VIP")
 TIMES = ("seconds", "condition_seconds")
 SCORED = ["dataset", "model", "recipe", "seed", "table"]
@@ -34,13 +37,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
     parser.add_argument("--keep-times", action="store_true")
+    parser.add_argument("--more-splits", action="store_true")
     options = parser.parse_args()
-    results = read(RESULTS)
+    path = MORE_SPLITS if options.more_splits else RESULTS
+    results = read(path)
     for folder in options.runs:
         results = updated(results, read(folder / "results.csv"), keep_times=options.keep_times)
     results = results.sort_values([*SCORED, "split", "p", "metric", "n"], kind="stable")
-    results.to_csv(RESULTS, index=False, float_format="%.5g")
-    tables = all_tables(read(RESULTS))
+    results.to_csv(path, index=False, float_format="%.5g")
+    tables = all_tables(read(RESULTS), read(MORE_SPLITS))
     for page in PAGES:
         page.write_text(with_tables(page.read_text("utf-8"), tables), "utf-8")
 
@@ -68,13 +73,14 @@ def with_tables(page: str, tables: dict[str, pd.DataFrame]) -> str:
     return MARKED.sub(lambda found: found[1] + markdown(tables[found[2]]), page)
 
 
-def all_tables(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def all_tables(results: pd.DataFrame, more_splits: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Every table that these results make, by its name."""
     paper = published()
     tables = {sheet.name: sheet.table for sheet in (*sheets(results, paper), *standing_sheets(results, paper))}
     rows = tidy_results(results)
     summaries = {f"models_{dataset}": models_table(rows[rows["dataset"] == dataset]) for dataset in PAPER_CURVES}
-    return {**tables, **summaries, "evidence": evidence_table(results)}
+    more = {"evidence": evidence_table(results), "more_splits": standing_table(more_splits, paper)}
+    return {**tables, **summaries, **more}
 
 
 def models_table(rows: pd.DataFrame) -> pd.DataFrame:
