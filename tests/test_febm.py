@@ -252,7 +252,7 @@ class TestCompilation:
         if event == "/jax/core/compile/backend_compile_duration":
             self.compiled.append(event)
 
-    @pytest.mark.parametrize("recipe", RECIPES)
+    @pytest.mark.parametrize("recipe", [pytest.param("default", marks=pytest.mark.slow), "residual", "paper"])
     def test_second_fit_sample_and_condition_compile_nothing(self, recipe):
         def use(seed):
             model = febm.FEBM(**(QUICK | RECIPES[recipe])).fit(waves(37, 13))  # of a shape that no other test has
@@ -384,6 +384,7 @@ def test_posterior_of_curves_scaled_one_by_one_comes_back_in_their_own_units():
     assert np.sqrt(np.mean(error**2)) < 2  # of curves whose standard deviation is about 20
 
 
+@pytest.mark.slow  # those of residual models do so too
 def test_samples_of_an_energy_without_a_base_stay_where_they_are_however_long_the_chain():
     model = febm.FEBM(**QUICK, prior="energy").fit(waves())
     short, long = (model.sample(200, random_state=0, steps=steps).y.std() for steps in (50, 1000))
