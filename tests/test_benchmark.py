@@ -102,7 +102,6 @@ def test_calibration_is_that_of_the_model():
     assert found["log_evidence", ""] > 100  # of 50 values that are known to one part in ten thousand
 
 
-@pytest.mark.slow
 def test_variants_have_power_and_errors_under_the_name_of_their_table(monkeypatch):
     monkeypatch.setattr(jobs_module, "SPLITS", SPLITS[:2])
     monkeypatch.setattr(jobs_module, "SIZES", (10,))

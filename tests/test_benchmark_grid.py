@@ -218,7 +218,6 @@ def test_a_run_that_is_killed_goes_on_where_it_stopped(jobs, tmp_path):
     assert sorted(found.results.seed.unique()) == [0, 1, 2]
 
 
-@pytest.mark.slow
 def test_a_process_that_leaves_the_work_to_others_leaves_them_the_accelerator_too(tmp_path):
     """By starting JAX's backend a process takes three quarters of a GPU's memory."""
     program = (
@@ -282,7 +281,6 @@ def test_a_job_without_rows_leaves_a_file_without_rows(jobs, tmp_path):
     assert RunFolder(tmp_path).missing(jobs[0]) == jobs[0].tables
 
 
-@pytest.mark.slow  # the cluster, which has workers too, runs always
 def test_worker_processes_write_what_one_process_writes(jobs, tmp_path, monkeypatch):
     monkeypatch.setenv("FEBM_TEST_MARKER", str(tmp_path / "mark"))
     found = run_grid(jobs, tmp_path / "out", Processes(2), progress=False, work=rows_but_die_at_first)

@@ -159,7 +159,7 @@ class TestEstimator:
         assert model.score(curves) == pytest.approx(model.log_evidence(curves).sum() / 75, rel=1e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize("curves", [ragged, pytest.param(pairs, marks=pytest.mark.slow), surfaces])
+@pytest.mark.parametrize("curves", [ragged, pairs, surfaces])
 def test_curves_of_every_kind_can_be_learned_sampled_and_completed(make, curves):
     data = curves()
     model = make().fit(data)

@@ -28,8 +28,6 @@ PAGES = sorted(
     for page in [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/howto/*.md")]
     if blocks(page)
 )
-# Those that fit many models or images.
-LENGTHY = ("docs/models.md", "docs/surfaces.md", "docs/yardsticks.md")
 MODULES = sorted(
     ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
     for path in (ROOT / "src").rglob("*.py")
@@ -119,9 +117,7 @@ def in_small(monkeypatch, tmp_path):
     plt.close("all")
 
 
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.slow if page in LENGTHY else ()) for page in PAGES]
-)
+@pytest.mark.parametrize("page", PAGES)
 def test_the_python_of_a_page_runs(page, in_small):
     given = GIVEN.get(page, dict)()
     assert run(ROOT / page, {"__name__": "__page__", **given}, changed=dict([FEWER]))

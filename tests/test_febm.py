@@ -252,7 +252,7 @@ class TestCompilation:
         if event == "/jax/core/compile/backend_compile_duration":
             self.compiled.append(event)
 
-    @pytest.mark.parametrize("recipe", [pytest.param("default", marks=pytest.mark.slow), "residual", "paper"])
+    @pytest.mark.parametrize("recipe", RECIPES)
     def test_second_fit_sample_and_condition_compile_nothing(self, recipe):
         def use(seed):
             model = febm.FEBM(**(QUICK | RECIPES[recipe])).fit(waves(37, 13))  # of a shape that no other test has
