@@ -11,8 +11,6 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 LESSONS = sorted(
     path.name for path in EXAMPLES.glob("*.py") if "from lesson import" in path.read_text(encoding="utf-8")
 )
-# Those that train by chains, or several models.
-LENGTHY = ("choose_model.py", "counts.py")
 
 
 def test_there_are_examples():
@@ -21,9 +19,7 @@ def test_there_are_examples():
     )
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in LENGTHY else ()) for name in LESSONS]
-)
+@pytest.mark.parametrize("name", LESSONS)
 def test_an_example_runs_in_small(name, tmp_path, monkeypatch, capsys):
     open_before = plt.get_fignums()
     monkeypatch.syspath_prepend(EXAMPLES)

@@ -647,7 +647,6 @@ def test_command_serves_until_it_is_interrupted(paths):
     assert errors == ""
 
 
-@pytest.mark.slow
 def test_command_shows_a_table_of_two_inputs_beside_a_model_of_two(paths, tmp_path):
     table = tmp_path / "surfaces.csv"
     surfaces(4).to_frame().to_csv(table, index=False)

@@ -384,7 +384,6 @@ def test_posterior_of_curves_scaled_one_by_one_comes_back_in_their_own_units():
     assert np.sqrt(np.mean(error**2)) < 2  # of curves whose standard deviation is about 20
 
 
-@pytest.mark.slow
 def test_samples_of_an_energy_without_a_base_stay_where_they_are_however_long_the_chain():
     model = febm.FEBM(**QUICK, prior="energy").fit(waves())
     short, long = (model.sample(200, random_state=0, steps=steps).y.std() for steps in (50, 1000))

@@ -273,7 +273,6 @@ def test_truth_scores_best(many, alternative):
 # The model of this library
 
 
-@pytest.mark.slow  # test_quadratic.py says so of the recipe as it is
 def test_febm_fills_in_quadratics_it_was_fitted_to():
     data = load_quadratic(random_state=0, n_train=60, n_evaluation=20)
     # Without an energy, whose training would take most of the time; its posteriors come by the same way.

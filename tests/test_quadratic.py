@@ -37,7 +37,7 @@ def test_prediction_is_at_least_as_good_as_published(model, data, kind, share, p
     assert np.mean((model.condition(context).mean(target).y - target.y) ** 2) <= published
 
 
-@pytest.mark.parametrize("steps", [50, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("steps", [50, 500])
 def test_both_signs_appear_however_long_the_chain(model, data, steps):
     """1,000 samples of a fair coin leave 40–60 % less often than once in a billion times."""
     x, _ = data.train.to_grid()

@@ -117,7 +117,6 @@ def test_the_basis_of_a_given_kernel_leaves_noise_to_be_found_of_many_images_too
 # The example
 
 
-@pytest.mark.slow
 def test_the_example_draws_maps_and_scores_them(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["surfaces.py", "--small", "--out", str(tmp_path)])
     runpy.run_path(str(EXAMPLE), run_name="__main__")
