@@ -5,7 +5,7 @@ from sklearn.decomposition import PCA
 
 from febm.basis.dictionary import KernelDictionary, SplineDictionary
 from febm.basis.empirical import Empirical
-from febm.basis.grid import incomplete_moments
+from febm.basis.grid import filled_in
 from febm.basis.interpolation import Interpolant, cell_weights
 from febm.curves import Curves
 from febm.errors import NotFittedError
@@ -118,7 +118,8 @@ def test_filling_in_is_nearer_to_the_complete_covariance_than_available_pairs():
     seen = ~np.isnan(holes)
     centred = np.where(seen, holes - np.nanmean(holes, axis=0), 0.0)
     pairs = centred.T @ centred / (seen.T.astype(float) @ seen - 1)
-    _, covariance = incomplete_moments(holes, generator)
+    _, centred, unknown = filled_in(holes, generator)
+    covariance = centred.T @ centred / 99 + unknown
     complete = np.cov(values.T)
     assert np.linalg.norm(covariance - complete) < 0.3 * np.linalg.norm(pairs - complete)
     assert np.linalg.eigvalsh(covariance).min() > -1e-10

@@ -14,8 +14,8 @@ from febm.basis import Basis, Empirical
 from febm.folding import Folded
 from febm.tails import Tail, TailSearch, choose_tail, gap_errors, tail_evidence
 
-SHARE = 0.5
-"""Of the walk in the covariance. Held-out curves of prices have the largest density with about a half."""
+GAIN = 1.0
+"""Nats of evidence per held-out curve that shrinking has to gain: where curves are many it hardly changes anything."""
 WORSE = 1.1
 """Squared errors in gaps may be larger by this factor: those of rough curves stay within 2 %, of smooth ones triple."""
 
@@ -28,29 +28,28 @@ class Core(NamedTuple):
 
 
 def choose_core(basis: Basis, fold: Callable[[Basis], Folded], search: Callable[[Basis], TailSearch]) -> Core:
-    """The basis, with a shrunk covariance if held-out curves have nothing against it, and its tail.
+    """The basis, with a shrunk covariance if held-out curves are better off with it, and its tail.
 
-    Nothing: under a linear model their evidence is no less, and errors in their gaps are hardly larger. It need not be
-    better: a mixture has covariances to estimate too, from the same few curves, and gains most from one to keep.
+    Better off: under a linear model their evidence is clearly larger, and errors in their gaps are not.
     """
     core = _core(fold(basis), search)
     plain, has_gaps = core.folded.basis, all(part.gaps for part in core.folded.folds)
     if not isinstance(plain, Empirical) or plain.shrinkage or plain.fitted.method != "grid" or not has_gaps:
         return core
-    shrunk = fold(Empirical(rank=plain.truncation, method=plain.method, shrinkage=SHARE))
+    shrunk = fold(Empirical(rank=plain.truncation, method=plain.method, shrinkage="walk"))
     if not (isinstance(shrunk.basis, Empirical) and shrunk.basis.is_shrunk):
         return core
     other = _core(shrunk, search)
-    return other if _keeps_up(other, core, search) else core
+    return other if _is_better(other, core, search) else core
 
 
 def _core(folded: Folded, search: Callable[[Basis], TailSearch]) -> Core:
     return Core(folded, choose_tail(folded.folds, search(folded.basis)))
 
 
-def _keeps_up(core: Core, other: Core, search: Callable[[Basis], TailSearch]) -> bool:
+def _is_better(core: Core, other: Core, search: Callable[[Basis], TailSearch]) -> bool:
     (evidence, error), (least, most) = _judge(core, search), _judge(other, search)
-    return evidence >= least and error <= WORSE * most
+    return evidence >= least + GAIN and error <= WORSE * most
 
 
 def _judge(core: Core, search: Callable[[Basis], TailSearch]) -> tuple[float, float]:

@@ -14,8 +14,9 @@ from jaxtyping import Float, PRNGKeyArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from febm.basis.base import Basis, Rank, check_rank
-from febm.basis.grid import Eigenpairs, grid_eigenpairs, streamed_eigenpairs, walk_covariance
+from febm.basis.grid import Eigenpairs, grid_eigenpairs, streamed_eigenpairs
 from febm.basis.interpolation import Interpolant, cell_weights, grid_axes
+from febm.basis.shrinkage import shrink_to_walk
 from febm.basis.smoothing import SmoothFunctions, leading_columns, smooth_estimate
 from febm.curves import Curves, as_points
 from febm.gridded import GriddedCurves, are_many
@@ -23,8 +24,10 @@ from febm.ragged import sorted_union
 from febm.randomness import numpy_generator
 
 Method: TypeAlias = Literal["auto", "grid", "smooth"]
+Shrinkage: TypeAlias = Literal["walk"] | None
 
 DEFAULT_SHARE = 0.9999  # of the variance, what `rank=None` keeps on a grid
+SHRUNK_SHARE = 0.99999  # the same of a shrunk covariance: what is small in it is not noise
 LARGEST_GRID = 4096  # points times outputs: what an eigenproblem or an interpolation problem may cost
 LARGEST_SHRUNK = 1024  # the same where the eigenproblem is not that of the curves, however few they are
 SEEN_TOGETHER = 10  # curves in which every pair of points must occur for a grid with missing values
@@ -50,18 +53,18 @@ class Empirical(Basis):
     Parameters
     ----------
     rank : how many features: an integer, a share of the variance, or None. None keeps 0.9999 of the variance
-        on a grid; of smoothed curves it keeps the eigenfunctions that help to predict held-out curves. There
+        on a grid, 0.99999 of a shrunk covariance; of smoothed curves it keeps the eigenfunctions that help to predict held-out curves. There
         are never more than the data determine, or what they are shrunk to, however many are asked for.
     method : "grid" takes the sample mean and covariance at common points and interpolates between them;
         missing values are filled in by EM for a factor model. "smooth" fits smooth mean and covariance
         functions, and the noise, to curves with points of their own, by maximum likelihood. "auto" takes the
         grid when all curves have all points, or when at least half of the values are there and every two
         points are seen together in ten curves.
-    shrinkage : share of a random walk in the covariance of a grid of one input, between 0 and 1. Its steps from point
-        to point have the variances that the curves' steps have, and it starts with the spread that they have at either
-        end. A few hundred curves do not determine the covariance of a few hundred points; of rough curves a walk is
-        the simplest one. With more inputs, more than 1,024 values a curve, or smoothed curves there is none: see
-        `is_shrunk`.
+    shrinkage : None, or "walk": the covariance of a grid of one input is shrunk to that of a random walk, direction by
+        direction, as far as it takes with so many curves. The walk's steps from point to point have the variances that
+        the curves' steps have, and it starts with the spread that they have at either end. A few hundred curves do not
+        determine the covariance of a few hundred points; of rough curves a walk is the simplest one. With more inputs,
+        more than 1,024 values a curve, or smoothed curves there is none: see `is_shrunk`.
 
     Notes
     -----
@@ -92,16 +95,16 @@ class Empirical(Basis):
     truncation: Rank = eqx.field(static=True)
     method: Method = eqx.field(static=True)
     state: EmpiricalState | None
-    shrinkage: float = eqx.field(static=True, default=0.0)
+    shrinkage: Shrinkage = eqx.field(static=True, default=None)
 
-    def __init__(self, *, rank: Rank = None, method: Method = "auto", shrinkage: float = 0.0) -> None:
-        if not 0 <= shrinkage <= 1:
-            raise ValueError(f"shrinkage must be a share between 0 and 1; got {shrinkage!r}.")
+    def __init__(self, *, rank: Rank = None, method: Method = "auto", shrinkage: Shrinkage = None) -> None:
+        if shrinkage not in (None, "walk"):
+            raise ValueError(f"shrinkage must be None or 'walk'; got {shrinkage!r}.")
         if method not in get_args(Method):
             raise ValueError(f"method must be one of {', '.join(get_args(Method))}; got {method!r}.")
         self.truncation = check_rank(rank)
         self.method = method
-        self.shrinkage = float(shrinkage)
+        self.shrinkage = shrinkage
         self.state = None
 
     def fit(self, curves: Curves, *, key: PRNGKeyArray) -> Self:
@@ -191,13 +194,10 @@ class Empirical(Basis):
 
     def _fit_grid(self, points: np.ndarray, values: np.ndarray, generator: np.random.Generator) -> EmpiricalState:
         n, _, d_y = values.shape
-        shrinks = self.shrinkage > 0 and points.shape[1] == 1 and len(points) * d_y <= LARGEST_SHRUNK
-        shrink = functools.partial(self._shrunk, np.argsort(points[:, 0])) if shrinks else None
-        pairs = grid_eigenpairs(values.reshape(n, -1), np.repeat(cell_weights(points), d_y), generator, shrink)
+        shrinks = self.shrinkage is not None and points.shape[1] == 1 and len(points) * d_y <= LARGEST_SHRUNK
+        covariance_of = functools.partial(shrink_to_walk, order=np.argsort(points[:, 0])) if shrinks else None
+        pairs = grid_eigenpairs(values.reshape(n, -1), np.repeat(cell_weights(points), d_y), generator, covariance_of)
         return self._grid_state(points, pairs, d_y, SHRUNK if shrinks else "grid")
-
-    def _shrunk(self, order: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-        return (1 - self.shrinkage) * covariance + self.shrinkage * walk_covariance(covariance, order)
 
     def _fit_images(self, curves: GriddedCurves) -> EmpiricalState:
         """As on a grid, without the values of all curves at once."""
@@ -208,7 +208,8 @@ class Empirical(Basis):
         return self._grid_state(curves.points, pairs, curves.d_y)
 
     def _grid_state(self, points: np.ndarray, pairs: Eigenpairs, d_y: int, method: str = "grid") -> EmpiricalState:
-        rank = leading_columns(pairs.values, DEFAULT_SHARE if self.truncation is None else self.truncation)
+        share = SHRUNK_SHARE if method == SHRUNK else DEFAULT_SHARE
+        rank = leading_columns(pairs.values, share if self.truncation is None else self.truncation)
         total, kept = pairs.values.sum(), pairs.values[:rank]
         noise = max(total - kept.sum(), NOISE_FLOOR * total) / d_y
         columns = np.column_stack([pairs.mean, pairs.vectors[:, :rank] * np.sqrt(kept)])

@@ -1,4 +1,4 @@
-"""Functional PCA of curves that share their points: the spectrum of their covariance, as it is or shrunk.
+"""Functional PCA of curves that share their points: the spectrum of their covariance.
 
 With quadrature weights w of sum 1, λ and e solve Σ_t w_t C(s, t) e(t) = λ e(s), Σ_t w_t e(t)² = 1, where C
 divides by n − 1. Missing values are filled in by the law of a factor model, y = μ + Lu + ε, fitted by EM.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 FACTORS = 50  # the most columns of L
 FACTOR_CURVES = 2000  # the most curves that L is fitted to
@@ -36,13 +36,16 @@ def grid_eigenpairs(
     table: Table,
     weights: Float[np.ndarray, " values"],
     generator: np.random.Generator,
-    shrink: Callable[[np.ndarray], np.ndarray] | None = None,
+    covariance_of: Callable[[Table, np.ndarray], np.ndarray] | None = None,
 ) -> Eigenpairs:
-    """Eigenpairs of the sample covariance of the rows, or of what `shrink` makes of it; NaN is missing."""
+    """Eigenpairs of the sample covariance of the rows, or of another; NaN is missing.
+
+    `covariance_of` gets the centred rows, and what has to be added to their covariance for missing values.
+    """
     root, missing = np.sqrt(weights), np.isnan(table).any()
-    if missing or shrink is not None:
-        mean, covariance = incomplete_moments(table, generator) if missing else complete_moments(table)
-        covariance = covariance if shrink is None else shrink(covariance)
+    if missing or covariance_of is not None:
+        mean, centred, unknown = filled_in(table, generator) if missing else _nothing_missing(table)
+        covariance = (covariance_of or _sample_covariance)(centred, unknown)
         values, vectors = scipy.linalg.eigh(covariance * root * root[:, None])
         values, vectors = values[::-1], vectors[:, ::-1]
     else:
@@ -79,40 +82,17 @@ def _complete_eigenpairs(table: Table) -> tuple[np.ndarray, np.ndarray]:
     return values, vectors
 
 
-def walk_covariance(
-    covariance: Float[np.ndarray, "values values"], order: Int[np.ndarray, " points"]
-) -> Float[np.ndarray, "values values"]:
-    """The covariance of random walks along the points that take steps as large as the curves do.
-
-    A walk starts from either end with the spread that curves have there, and every step is independent of the others;
-    this is the mean of the two. So its level has more spread than that of the curves, where these return to their mean:
-    what few curves say of levels is not to hold back the next one. The outputs of a point take their steps together,
-    and are next to each other in `covariance`.
-    """
-    points = len(order)
-    blocks = covariance.reshape(points, len(covariance) // points, points, -1)[order][:, :, order]
-    back = np.argsort(order)
-    walks = 0.5 * (_walk(blocks) + _walk(blocks[::-1, :, ::-1])[::-1, :, ::-1])
-    return walks[back][:, :, back].reshape(covariance.shape)
+def _sample_covariance(centred: Table, unknown: np.ndarray) -> np.ndarray:
+    return centred.T @ centred / (len(centred) - 1) + unknown
 
 
-def _walk(blocks: Float[np.ndarray, "points outputs points outputs"]) -> np.ndarray:
-    here = np.arange(len(blocks))
-    own, across = blocks[here, :, here], blocks[here[1:], :, here[:-1]]
-    steps = np.concatenate([own[:1], own[1:] + own[:-1] - across - np.swapaxes(across, 1, 2)])
-    together = np.cumsum(steps, axis=0)[np.minimum.outer(here, here)]  # (points, points, outputs, outputs)
-    return np.swapaxes(together, 1, 2)
-
-
-def complete_moments(table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of rows without gaps."""
+def _nothing_missing(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     mean = table.mean(axis=0)
-    centred = table - mean
-    return mean, centred.T @ centred / (len(table) - 1)
+    return mean, table - mean, np.zeros((len(mean), len(mean)))
 
 
-def incomplete_moments(table: Table, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of rows with missing values.
+def filled_in(table: Table, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mean of rows with missing values, the centred rows, and what their covariance lacks.
 
     A factor model says what the missing values are likely to be; the covariance is then that of the rows so
     filled, plus what remains unknown of them. With a fifth of the values missing, its distance to the complete
@@ -139,7 +119,7 @@ def incomplete_moments(table: Table, generator: np.random.Generator) -> tuple[np
     together = missing.T @ missing
     # The product of two positive semi-definite matrices, entry by entry, is one again.
     uncertain = together * (model.factor @ unknown @ model.factor.T) + np.diag(missing.sum(axis=0) * model.noise)
-    return centre + shift, (filled.T @ filled + uncertain) / (n - 1)
+    return centre + shift, filled, uncertain / (n - 1)
 
 
 class _Factors(NamedTuple):
