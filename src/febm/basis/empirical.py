@@ -52,9 +52,10 @@ class Empirical(Basis):
 
     Parameters
     ----------
-    rank : how many features: an integer, a share of the variance, or None. None keeps 0.9999 of the variance
-        on a grid, 0.99999 of a shrunk covariance; of smoothed curves it keeps the eigenfunctions that help to predict held-out curves. There
-        are never more than the data determine, or what they are shrunk to, however many are asked for.
+    rank : how many features: an integer, a share of the variance, or None. None keeps 0.9999 of the variance on a
+        grid, 0.99999 of a shrunk covariance; of smoothed curves it keeps the eigenfunctions that help to predict
+        held-out curves. There are never more than the data determine, or what they are shrunk to, however many are
+        asked for.
     method : "grid" takes the sample mean and covariance at common points and interpolates between them;
         missing values are filled in by EM for a factor model. "smooth" fits smooth mean and covariance
         functions, and the noise, to curves with points of their own, by maximum likelihood. "auto" takes the

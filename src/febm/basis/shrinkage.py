@@ -20,7 +20,9 @@ NEGLIGIBLE = 1e-12
 Square = Float[np.ndarray, "values values"]
 
 
-def shrink_to_walk(centred: Float[np.ndarray, "curves values"], unknown: Square, order: Int[np.ndarray, " points"]) -> Square:
+def shrink_to_walk(
+    centred: Float[np.ndarray, "curves values"], unknown: Square, order: Int[np.ndarray, " points"]
+) -> Square:
     """The covariance of centred curves, shrunk to that of a walk along their points in this order.
 
     `unknown` is what has to be added to the curves' own covariance, for values of theirs that are missing.

@@ -51,7 +51,7 @@ class FEBM(BasisProcess):
         empirical basis, and what a kernel's basis needs to be the kernel.
     remainder
         Whether, beside the empirical basis, there may be a stationary remainder, curves that differ in roughness, and a
-        covariance shrunk to that of a random walk (`Empirical(shrinkage=…)`); held-out curves then say which.
+        covariance shrunk to that of a random walk (`Empirical(shrinkage="walk")`); held-out curves then say which.
     latent_dim
         Length of z; None: the rank of the basis, for an "mlp" generator 20.
     prior
