@@ -66,6 +66,20 @@ class TestEigenvalues:
         values, _ = sample_and_oracle(np.geomspace(0.1, 10, 20), 100_000)
         np.testing.assert_allclose(shrunk_eigenvalues(values, 99_999), values, rtol=0.01)
 
+    def test_they_rise(self):
+        """A gap in the spectrum, where the smoothed density is all noise, is where they would not."""
+        values, _ = sample_and_oracle(np.r_[np.ones(97), 20, 50, 100], 60)
+        assert np.diff(shrunk_eigenvalues(values, 59)).min() >= 0
+
+    def test_a_copy_of_a_curve_does_not_speak_for_all_directions(self):
+        """Nearly zero among 59 eigenvalues, it would bring the 41 that were not seen next to zero."""
+        rng = np.random.default_rng(0)
+        curves = rng.normal(size=(60, 100))
+        alone = np.linalg.eigvalsh(np.cov(curves.T))
+        copied = np.linalg.eigvalsh(np.cov(np.r_[curves[:-1], curves[:1]].T))
+        unseen = [shrunk_eigenvalues(values, 59)[0] for values in (alone, copied)]
+        assert unseen[1] > 0.5 * unseen[0]
+
     def test_directions_without_variance_keep_none(self):
         """200 curves in three directions of 50."""
         values = np.r_[np.zeros(47), 1.0, 2.0, 4.0]

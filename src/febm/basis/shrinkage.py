@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 from jaxtyping import Float, Int
 
 DEGREES = 10.0
@@ -48,12 +49,12 @@ def shrink_to_walk(
 def shrunk_eigenvalues(values: Float[np.ndarray, " values"], degrees: int) -> Float[np.ndarray, " values"]:
     """What to put in the place of the rising eigenvalues of a sample covariance with so many degrees of freedom.
 
-    Their sum stays. Between the inverse eigenvalues is the sample's own density, seen through a kernel of a width
-    that falls with their number.
+    Their sum stays, and they rise. `real` and `imaginary` are the Hilbert transform and the density of the inverse
+    eigenvalues, both smoothed with a width that falls with their number.
     """
     size = len(values)
     seen, ratio = min(size, degrees), size / degrees
-    inverse = 1 / np.maximum(values[-seen:], NEGLIGIBLE * values[-1])
+    inverse = 1 / np.maximum(values[-seen:], _least(values[-seen:], ratio))
     width = min(ratio, 1 / ratio) ** 0.7 / size**0.35
     apart = inverse[:, None] - inverse
     nearness = inverse[:, None] / (apart**2 + (width * inverse[:, None]) ** 2)
@@ -64,7 +65,18 @@ def shrunk_eigenvalues(values: Float[np.ndarray, " values"], degrees: int) -> Fl
     else:
         unseen = 1 / ((ratio - 1) * inverse.mean())
         shrunk = np.concatenate([np.full(size - seen, unseen), 1 / (inverse * squared)])
-    return shrunk * (values.sum() / shrunk.sum())
+    rising = scipy.optimize.isotonic_regression(shrunk).x
+    return rising * (values.sum() / rising.sum())
+
+
+def _least(seen: Float[np.ndarray, " seen"], ratio: float) -> float:
+    """The least an eigenvalue counts for: one of a copy of a curve, next to zero, would stand for all unseen ones.
+
+    Noise alone, in more directions than there are curves, has none below (1 − ratio^−1/2)² of their typical size where
+    curves are many; few may be at half of that.
+    """
+    rounding = NEGLIGIBLE * seen[-1]
+    return rounding if ratio <= 1 else max(rounding, 0.5 * (1 - ratio**-0.5) ** 2 * float(np.median(seen)))
 
 
 def walk_covariance(covariance: Square, order: Int[np.ndarray, " points"]) -> Square:
