@@ -1,9 +1,9 @@
 """How many curves decide a cell of the benchmark: the errors of F-EBM and of a rival, curve by curve.
 
-Takes a cell as DATASET:SPLIT:SHARE:RIVAL, such as stocks:middle:1/4:EBP, and the folder of a run of `febm benchmark`
-that has both models. Prints the ratio of their mean squared errors with an interval by resampling curves, the share of
-curves where F-EBM is closer, the share of its error that five curves have, and the ratio without the two per cent of
-curves with the largest errors of either.
+Takes cells as DATASET:SPLIT:SHARE:RIVAL, by default those where a rival is close, and the folder of a run of `febm
+benchmark` that has both models. Prints the ratio of their mean squared errors with an interval by resampling curves,
+the share of curves where F-EBM is closer, the share of its error that five curves have, and the ratio without the two
+per cent of curves with the largest errors of either.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from febm.evaluation import predictive_scores, split
 RESAMPLES = 10_000
 FEW = 5
 TRIMMED = 0.02
+CLOSE = ["stocks:middle:1/4:EBP", "melbourne:downsample:1/2:PiVAE"]
 
 
 def squared_errors(folder: RunFolder, job: Job, kind: str, share: Fraction) -> np.ndarray:
@@ -45,21 +46,21 @@ def compare(own: np.ndarray, rival: np.ndarray) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cells", nargs="+", help="DATASET:SPLIT:SHARE:RIVAL")
+    parser.add_argument("cells", nargs="*", default=CLOSE, help="DATASET:SPLIT:SHARE:RIVAL")
     parser.add_argument("--run", type=Path, default="febm-benchmark", help="folder of a `febm benchmark` run")
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     folder = RunFolder(options.run)
     for cell in options.cells:
         dataset, kind, share, rival = cell.split(":")
+        pairs = [[Job(model, dataset, seed=seed) for model in ("FEBM", rival)] for seed in range(options.seeds)]
+        pairs = [pair for pair in pairs if all(folder.model_path(job).exists() for job in pair)]
+        if not pairs:
+            print(f"{cell:32} FEBM or {rival} is not in {options.run}; run `febm benchmark --out {options.run}` first.")
+            continue
         own, other = (
-            np.concatenate(
-                [
-                    squared_errors(folder, Job(model, dataset, seed=seed), kind, Fraction(share))
-                    for seed in range(options.seeds)
-                ]
-            )
-            for model in ("FEBM", rival)
+            np.concatenate([squared_errors(folder, job, kind, Fraction(share)) for job in jobs])
+            for jobs in zip(*pairs, strict=True)
         )
         print(f"{cell:32} {compare(own, other)}", flush=True)
 
