@@ -74,6 +74,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=4, help="at least 2")
     parser.add_argument("--times", type=int, default=10)
     options = parser.parse_args()
+    if options.draws < 2:
+        parser.error("--draws must be 2 or more: one draw says nothing about chance.")
     folder = RunFolder(options.run)
     jobs = [job for job in plan(["power", "prediction"], models=["FEBM"]) if folder.model_path(job).exists()]
     if not jobs:

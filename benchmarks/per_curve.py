@@ -62,7 +62,7 @@ def main() -> None:
             np.concatenate([squared_errors(folder, job, kind, Fraction(share)) for job in jobs])
             for jobs in zip(*pairs, strict=True)
         )
-        print(f"{cell:32} {compare(own, other)}", flush=True)
+        print(f"{cell:32} {len(pairs)} of {options.seeds} seeds: {compare(own, other)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,8 @@ def main() -> None:
     parser.add_argument("run", type=Path, nargs="?", default="febm-benchmark", help="folder of a `febm benchmark` run")
     parser.add_argument("--draws", type=int, default=6, help="at least 2")
     options = parser.parse_args()
+    if options.draws < 2:
+        parser.error("--draws must be 2 or more: one draw says nothing about chance.")
     folder = RunFolder(options.run)
     jobs = [job for job in plan(["power"], models=["FEBM"]) if folder.model_path(job).exists()]
     if not jobs:

@@ -8,7 +8,7 @@ import febm
 from febm import conjugate
 from febm.basis import Empirical
 from febm.basis.enriched import lowest_orders
-from febm.basis.shrinkage import shrink_to_walk
+from febm.basis.shrinkage import shrink_to_walk, walk_covariance
 from febm.basis_choice import choose_core
 from febm.conjugate import Mixture
 from febm.folding import fold_basis
@@ -91,8 +91,12 @@ class TestChoice:
             errors.append(np.linalg.norm(error))
             steps.append(np.linalg.norm(np.diff(np.diff(error, axis=0), axis=1)))
         assert steps[1] < 0.7 * steps[0]
-        # The price of it is a level that is freer than that of the curves.
-        assert errors[0] < errors[1]
+        # The price of it is a level that is freer than that of the curves, as that of a walk is.
+        price = np.linalg.norm(walk_covariance(truth, np.arange(150)) - truth)
+        assert errors[0] < errors[1] < 1.2 * price
+
+    def test_many_rough_curves_have_no_need_of_it(self):
+        assert not chosen(gridded(walks(600, 15))).folded.basis.is_shrunk
 
     def test_smooth_curves_do_not(self):
         rng = np.random.default_rng(4)
@@ -129,7 +133,7 @@ class TestChoice:
         np.testing.assert_array_equal(again.basis_.spectrum, model.basis_.spectrum)
 
 
-class TestMixtureOfAShrunkBasis:
+class TestMixtureDrawnToItsBasis:
     @pytest.fixture
     def observed(self):
         values = np.cumsum(np.random.default_rng(6).normal(size=(80, len(X))), axis=1)

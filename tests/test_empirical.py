@@ -408,6 +408,12 @@ def test_the_same_key_gives_the_same_basis_and_self_is_unchanged():
         basis.mean(np.zeros((1, 1)))
 
 
+@pytest.mark.parametrize("shrinkage", [None, "walk"])
+def test_curves_that_are_all_the_same_are_refused(shrinkage):
+    with pytest.raises(ValueError, match="no variation"):
+        Empirical(shrinkage=shrinkage).fit(Curves.from_grid(np.arange(8), np.tile(np.arange(8.0), (5, 1))), key=KEY)
+
+
 def test_curves_without_a_covariance_are_refused():
     x = np.linspace(0, 1, 5)
     with pytest.raises(ValueError, match="at least 2 curves"):

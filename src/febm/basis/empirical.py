@@ -33,7 +33,7 @@ LARGEST_SHRUNK = 1024  # the same where the eigenproblem is not that of the curv
 SEEN_TOGETHER = 10  # curves in which every pair of points must occur for a grid with missing values
 NOISE_FLOOR = 1e-6  # of the average variance: the least noise reported
 SHRUNK = "shrunk grid"
-NO_VARIATION = "curves have the same value everywhere; there is no variation to build a basis from."
+NO_VARIATION = "curves are all the same; there is no variation to build a basis from. Add curves that differ."
 
 
 class EmpiricalState(eqx.Module):
@@ -204,11 +204,11 @@ class Empirical(Basis):
         """As on a grid, without the values of all curves at once."""
         blocks = lambda: (part.values().reshape(len(part), -1) for part in curves.blocks())  # noqa: E731
         pairs = streamed_eigenpairs(blocks, np.repeat(cell_weights(curves.points), curves.d_y))
-        if not len(pairs.values):
-            raise ValueError(NO_VARIATION)
         return self._grid_state(curves.points, pairs, curves.d_y)
 
     def _grid_state(self, points: np.ndarray, pairs: Eigenpairs, d_y: int, method: str = "grid") -> EmpiricalState:
+        if not len(pairs.values):
+            raise ValueError(NO_VARIATION)
         share = SHRUNK_SHARE if method == SHRUNK else DEFAULT_SHARE
         rank = leading_columns(pairs.values, share if self.truncation is None else self.truncation)
         total, kept = pairs.values.sum(), pairs.values[:rank]

@@ -60,8 +60,8 @@ SMALLEST_NOISE = 1e-3
 # Cosines of a remainder; more gain little on curves of 200 points. And so many numbers in all curves' ΦᵀΦ.
 MOST_COSINES = 128
 LARGEST_GRAMS = 1 << 23
-# A covariance that the basis has shrunk may be better than what a mixture says of it; held-out curves know. With 1 in
-# place of 0.7 errors in the gaps of prices are the same, within 3 %.
+# A covariance that the basis has shrunk may be better than what a mixture says of it; held-out curves know. Curves that
+# ask for it are rough, and have no components without thickness.
 SHRUNK = tuple(BaseSearch.shrinkages[0]._replace(basis=share) for share in (0.7, 0.0))
 # Functions of the basis where curves are very many: beyond these is noise.
 MOST_COORDINATES = 256
