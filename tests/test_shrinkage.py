@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from febm.basis.shrinkage import FOLDS, folds_of, held_out_variances, shrink_to_walk, walk_covariance
+from febm.basis.shrinkage import shrink_to_walk, shrunk_eigenvalues, walk_covariance
 
 
 def sample_covariance(points, outputs=1, seed=0):
@@ -43,71 +43,60 @@ class TestWalk:
 
 
 def sample_and_oracle(truth, curves, seed):
-    """Centred draws, the eigenvalues of their covariance, rising, and what its eigenvectors really have."""
+    """Eigenvalues of a sample covariance, rising, and what their directions really have."""
     draws = np.random.default_rng(seed).normal(size=(curves, len(truth))) * np.sqrt(truth)
     values, vectors = np.linalg.eigh(np.cov(draws.T))
-    return draws - draws.mean(axis=0), values, np.sum(vectors**2 * truth[:, None], axis=0)
-
-
-def held_out(centred, fold=None):
-    curves, size = centred.shape
-    fold = folds_of(centred) if fold is None else fold
-    return held_out_variances(centred, np.ones(curves), np.zeros((size, size)), fold)
+    return values, np.sum(vectors**2 * truth[:, None], axis=0)
 
 
 def loss(found, oracle):
-    """Nats per curve: of a Gaussian with the same axes, against one with the variances that these really have."""
+    """Nats a curve: of a Gaussian with the same axes, against the one with what these really have."""
     return 0.5 * np.sum(oracle / found - 1 - np.log(oracle / found))
 
 
 class TestEigenvalues:
     @pytest.mark.parametrize("seed", [0, 1])
-    @pytest.mark.parametrize("curves", [60, 100, 101, 102, 150, 1000])
+    @pytest.mark.parametrize("curves", [60, 100, 101, 102, 105, 150, 1000])
     @pytest.mark.parametrize("truth", [np.ones(100), np.geomspace(0.1, 10, 100), np.r_[np.ones(97), 20, 50, 100]])
     def test_they_are_near_what_their_directions_have(self, truth, curves, seed):
         """Those of the sample lose ten times as much and more, unless curves are many."""
-        centred, values, oracle = sample_and_oracle(truth, curves, seed)
-        found = held_out(centred)
-        assert loss(found, oracle) < 2
+        values, oracle = sample_and_oracle(truth, curves, seed)
+        shrunk = shrunk_eigenvalues(values, curves - 1)
+        assert loss(shrunk, oracle) < 2.5
         assert curves > 200 or loss(np.maximum(values, 1e-3), oracle) > 20
-        assert np.diff(found).min() >= 0
+        assert shrunk.sum() == pytest.approx(values.sum())
 
-    def test_none_is_far_too_small_where_there_are_as_many_curves_as_values(self):
+    @pytest.mark.parametrize("curves", [100, 101, 102, 105])
+    def test_none_is_far_too_small_where_there_are_about_as_many_curves_as_values(self, curves):
         """There the least of the sample is nearly zero, and says nothing about its direction."""
-        for curves in (100, 101, 102):
-            centred, values, oracle = sample_and_oracle(np.ones(100), curves, seed=0)
-            assert values.min() < 0.01
-            assert (held_out(centred) / oracle).min() > 0.7
+        values, oracle = sample_and_oracle(np.ones(100), curves, seed=0)
+        assert values.min() < 0.01
+        assert (shrunk_eigenvalues(values, curves - 1) / oracle).min() > 0.5
 
     def test_very_many_curves_change_nothing(self):
-        centred, values, _ = sample_and_oracle(np.geomspace(0.1, 10, 20), 100_000, seed=0)
-        np.testing.assert_allclose(held_out(centred), values, rtol=0.02)
+        values, _ = sample_and_oracle(np.geomspace(0.1, 10, 20), 100_000, seed=0)
+        np.testing.assert_allclose(shrunk_eigenvalues(values, 99_999), values, rtol=0.01)
 
-    def test_copies_of_a_curve_do_not_speak_for_each_other(self):
-        """Every curve twice, its copies in one fold or in two: in two, no direction is new."""
-        draws = np.repeat(np.random.default_rng(0).normal(size=(30, 100)), 2, axis=0)
-        centred = draws - draws.mean(axis=0)
-        assert held_out(centred)[0] > 0.7
-        assert held_out(centred, np.arange(60) % 10)[0] < 0.01
+    def test_they_rise(self):
+        """A gap in the spectrum, where the smoothed density is all noise, is where they would not."""
+        values, _ = sample_and_oracle(np.r_[np.ones(97), 20, 50, 100], 60, seed=0)
+        assert np.diff(shrunk_eigenvalues(values, 59)).min() >= 0
+
+    def test_a_copy_of_a_curve_does_not_speak_for_all_directions(self):
+        """Nearly zero among 59 eigenvalues, it would bring the 41 that were not seen next to zero."""
+        rng = np.random.default_rng(0)
+        curves = rng.normal(size=(60, 100))
+        alone = np.linalg.eigvalsh(np.cov(curves.T))
+        copied = np.linalg.eigvalsh(np.cov(np.r_[curves[:-1], curves[:1]].T))
+        unseen = [shrunk_eigenvalues(values, 59)[0] for values in (alone, copied)]
+        assert unseen[1] > 0.5 * unseen[0]
 
     def test_directions_without_variance_keep_none(self):
         """200 curves in three directions of 50."""
-        rng = np.random.default_rng(0)
-        values = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 50))
-        values -= values.mean(axis=0)
-        found, sample = held_out(values), np.linalg.eigvalsh(np.cov(values.T))
-        assert found[:47].max() < 1e-10
-        np.testing.assert_allclose(found[47:], sample[47:], rtol=0.1)
-
-
-class TestFolds:
-    def test_curves_are_dealt_out_in_their_order(self):
-        curves = np.random.default_rng(0).normal(size=(23, 4))
-        np.testing.assert_array_equal(folds_of(curves), np.arange(23) % FOLDS)
-
-    def test_copies_are_together(self):
-        curves = np.random.default_rng(0).normal(size=(5, 4))[[0, 1, 0, 2, 1, 3]]
-        np.testing.assert_array_equal(folds_of(curves), [0, 1, 0, 2, 1, 3])
+        values = np.r_[np.zeros(47), 1.0, 2.0, 4.0]
+        shrunk = shrunk_eigenvalues(values, 199)
+        assert shrunk[:47].max() < 1e-10
+        np.testing.assert_allclose(shrunk[47:], values[47:], rtol=0.05)
 
 
 def walks(curves, points, seed=0):
