@@ -88,6 +88,27 @@ def test_a_mixture_of_many_components_comes_with_one_of_two():
     assert [choice.components for choice in found] == [8, 2]
 
 
+def swinging(count, *, roughly):
+    """A level, four waves and fine detail; detail, and if `roughly` waves, are larger the rougher a curve is."""
+    rng = np.random.default_rng(0)
+    rough = np.exp(0.4 * rng.normal(size=(count, 1)))
+    shapes = np.stack([np.sin(2 * np.pi * X), np.cos(3 * X), np.sin(9 * X), np.cos(12 * X)])
+    waves = rng.normal(size=(count, 4)) @ shapes
+    detail = 0.2 * np.cumsum(rng.normal(size=(count, len(X))), axis=1) / np.sqrt(len(X))
+    detail += 0.1 * rng.normal(size=(count, len(X)))
+    level = 3 * rng.normal(size=(count, 1))
+    return febm.Curves.from_grid(X, level + rough * (waves + detail) if roughly else level + waves + rough * detail)
+
+
+@pytest.mark.parametrize("roughly", [True, False])
+def test_held_out_curves_say_whether_all_but_the_level_of_a_curve_is_rough(roughly):
+    cosines = lowest_orders(30, 1)
+    core, folds, _ = fold_basis(Empirical(), swinging(300, roughly=roughly), 0.2, None, jax.random.key(0), cosines)
+    search = BaseSearch(TailSearch((8, core.rank), cosines=cosines, roughness=True), components=(1, 2))
+    choice, *_ = choose_bases(folds, search, choose_tail(folds, search.tail))
+    assert (choice.leading == 1) == (choice.tail.steady == 1) == roughly
+
+
 @pytest.mark.parametrize(("count", "least", "most"), [(25, 0.5, MOST_CAUTION), (2000, 0.0, 0.1)])
 def test_what_few_curves_teach_is_taken_with_caution(count, least, most):
     """A covariance of eight coordinates estimated from 25 curves is too sure of what follows from what."""

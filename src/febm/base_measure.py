@@ -16,7 +16,7 @@ from febm.conjugate import Mixture, Projection
 from febm.gaps import Filled
 from febm.mixture import Shrinkage, fit_mixture
 from febm.priors import MixturePrior
-from febm.tails import Fold, Tail, TailSearch, simplest, tail_evidence
+from febm.tails import Fold, Tail, TailSearch, rough_but_for_level, simplest, tail_evidence
 
 # A component with fewer curves has no covariance to speak of.
 CURVES_PER_COMPONENT = 5
@@ -65,17 +65,16 @@ class BaseChoice(NamedTuple):
 
 def choose_bases(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> list[BaseChoice]:
     """The base measure of choice and, where that has many components, the best one of two for a tilt to start from."""
-    evidence = float(np.mean(tail_evidence(folds, search.tail, tail)))
-    folds = [fold.weigh(tail.weights(fold.fitted, search.tail.outputs)) for fold in folds]
-    leading = list(dict.fromkeys(min(tail.rank, wanted) for wanted in search.leading))
-    choice = BaseChoice(tail, leading[0], 1, search.shrinkages[0], evidence)
     if not search.components:
-        return [choice]
-    tried = _mixtures(folds, choice, leading, _affordable(folds, search.components), search.shrinkages)
+        evidence = float(np.mean(tail_evidence(folds, search.tail, tail)))
+        return [BaseChoice(tail, min(tail.rank, search.leading[0]), 1, search.shrinkages[0], evidence)]
+    tried = _mixtures(folds, search, tail, search.leading)
+    if tail.roughness and len(search.leading) > 1 and all(fold.gaps for fold in folds):
+        tried += _mixtures(folds, search, rough_but_for_level(folds, search.tail, tail), (1,))
     best, _ = simplest(tried, lambda choice: choice.components)
     choices = [best]
     if best.components > FEW_COMPONENTS:
-        few = [pair for pair in tried if pair[0].components == FEW_COMPONENTS]
+        few = [pair for pair in tried if pair[0].components == FEW_COMPONENTS and pair[0].tail is best.tail]
         choices += [choice for choice, _ in sorted(few, key=lambda pair: -np.mean(pair[1]))[:1]]
     return choices
 
@@ -118,7 +117,8 @@ def _judge(folds: Sequence[Fold], choice: BaseChoice) -> Judged:
         observed = conjugate.information(fold.held_out, choice.noise_variance, choice.leading)
         evidence.append(conjugate.condition(mixture, observed).log_evidence)
         filled.append([gaps.fill(gap, choice.noise_variance, mixture) for gap in fold.gaps])
-    caution = _choose_caution([gap for part in filled for gap in part])
+    # In a gap the level of a curve is as good as known: nothing is gained by being less sure of it.
+    caution = 0.0 if choice.tail.steady == 1 else _choose_caution([gap for part in filled for gap in part])
     scores = [
         own + sum(gap.widened(caution).log_density for gap in part) for own, part in zip(evidence, filled, strict=True)
     ]
@@ -137,13 +137,13 @@ def _choose_caution(filled: Sequence[Filled]) -> float:
 
 
 def _mixtures(
-    folds: Sequence[Fold],
-    start: BaseChoice,
-    leading: list[int],
-    components: list[int],
-    shrinkages: tuple[Shrinkage, ...],
+    folds: Sequence[Fold], search: BaseSearch, tail: Tail, leading: tuple[int, ...]
 ) -> list[tuple[BaseChoice, np.ndarray]]:
     """Mixtures and their scores on held-out curves: one thing after the other is varied, from the best so far."""
+    folds = [fold.weigh(tail.weights(fold.fitted, search.tail.outputs)) for fold in folds]
+    leading = tuple(dict.fromkeys(min(tail.rank, wanted) for wanted in leading))
+    components = _affordable(folds, search.components)
+    start = BaseChoice(tail, leading[0], 1, search.shrinkages[0], evidence=-np.inf)
     tried: list[tuple[BaseChoice, Judged]] = []
 
     def score(choice: BaseChoice) -> float:
@@ -155,7 +155,7 @@ def _mixtures(
 
     best = max((start._replace(components=number) for number in components), key=score)
     best = max((best._replace(leading=number) for number in leading), key=score)
-    best = max((best._replace(shrinkage=shrinkage) for shrinkage in shrinkages), key=score)
+    best = max((best._replace(shrinkage=shrinkage) for shrinkage in search.shrinkages), key=score)
     for number in components:
         score(best._replace(components=number))
     return [
