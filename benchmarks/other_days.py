@@ -1,0 +1,94 @@
+"""Stocks on days that the benchmark does not have: where settings for such curves can be chosen and checked.
+
+The file of prices has 1,259 days, of which the benchmark has the first 200. Here are the same companies in each of the
+five periods of 200 days after these, split in halves with `--seeds` seeds. Prints, for every cell of the paper, the
+geometric mean over periods and splits of the ratio of F-EBM's squared error to a rival's, and the same of errors that
+count relative to each curve's own, for a few companies have most of the others; and the difference in log density.
+"""
+
+import argparse
+import itertools
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+import febm
+from febm.benchmark.jobs import SPLITS
+from febm.datasets import Dataset, load_stocks
+from febm.datasets.stocks import DAYS, FILES
+from febm.evaluation import split
+
+PERIODS = 5
+
+
+class Found(NamedTuple):
+    """What a model was worth in one period, with one split."""
+
+    evidence: np.ndarray  # of every curve
+    errors: np.ndarray  # (cells, curves)
+
+
+def load_period(period: int, seed: int) -> Dataset:
+    """The stocks with a price on every day of the file, in the period with this number; 0 is the benchmark's."""
+    (path,) = FILES.paths(None)
+    prices = pd.read_csv(path)
+    if "Name" in prices:
+        prices = prices.pivot(index="date", columns="Name", values="high").rename_axis(columns=None).reset_index()
+    prices = prices.dropna(axis=1)
+    with tempfile.TemporaryDirectory() as folder:
+        prices[period * DAYS : (period + 1) * DAYS].to_csv(Path(folder) / "stocks.csv", index=False)
+        return load_stocks(seed, data_home=folder)
+
+
+def judge(name: str, period: int, seed: int) -> Found:
+    """Fit a model to one half of the stocks and score it on the other."""
+    data = load_period(period, seed)
+    model = getattr(febm, name)(random_state=seed, progress=False).fit(data.train)
+    errors = []
+    for kind, share in SPLITS:
+        context, target = split(data.evaluation, kind, float(share), random_state=seed)
+        squares = (model.condition(context).mean(target).y - target.y)[:, 0] ** 2
+        errors.append(np.add.reduceat(squares, target.offsets[:-1]) / target.lengths)
+    return Found(np.asarray(model.log_evidence(data.evaluation)), np.stack(errors))
+
+
+def compare(own: list[Found], rival: list[Found]) -> Iterator[str]:
+    """A line a cell, and one for the log density."""
+
+    def told(logs: list[float]) -> str:
+        mean, error = np.mean(logs), np.std(logs, ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.nan
+        return f"{np.exp(mean):.3f} ± {np.exp(mean) * error:.3f}"
+
+    for cell, (kind, share) in enumerate(SPLITS):
+        pairs = [(one.errors[cell], other.errors[cell]) for one, other in zip(own, rival, strict=True)]
+        means = [float(np.log(one.mean() / other.mean())) for one, other in pairs]
+        each = [float(np.mean(np.log(one / other))) for one, other in pairs]
+        yield f"{kind} {share}".ljust(16) + f"mean squares {told(means)}   curve by curve {told(each)}"
+    gains = [float(np.mean(one.evidence - other.evidence)) for one, other in zip(own, rival, strict=True)]
+    yield f"log density of a curve {np.mean(gains):+.1f} nats"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rivals", nargs="+", default=["FPCA"])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    cases = list(itertools.product(range(1, PERIODS + 1), range(options.seeds)))
+    names = ["FEBM", *options.rivals]
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        running = {name: [pool.submit(judge, name, *case) for case in cases] for name in names}
+        found = {name: [job.result() for job in jobs] for name, jobs in running.items()}
+    for rival in options.rivals:
+        print(f"FEBM / {rival}, {len(cases)} splits of {PERIODS} periods of {DAYS} days")
+        print("\n".join(f"  {line}" for line in compare(found["FEBM"], found[rival])), flush=True)
+
+
+if __name__ == "__main__":
+    main()
