@@ -3,7 +3,8 @@
 The file of prices has 1,259 days, of which the benchmark has the first 200. Here are the same companies in each of the
 five periods of 200 days after these, split in halves with `--seeds` seeds. Prints, for every cell of the paper, the
 geometric mean over periods and splits of the ratio of F-EBM's squared error to a rival's, and the same of errors that
-count relative to each curve's own, for a few companies have most of the others; and the difference in log density.
+count relative to each curve's own, for a few companies have most of the others; the difference in log density; and how
+much more often than the floor a test tells samples from curves, with 150 of each.
 """
 
 import argparse
@@ -19,12 +20,13 @@ import numpy as np
 import pandas as pd
 
 import febm
-from febm.benchmark.jobs import SPLITS
+from febm.benchmark.jobs import POWER_DRAWS, SIZES, SPLITS
 from febm.datasets import Dataset, load_stocks
 from febm.datasets.stocks import DAYS, FILES
-from febm.evaluation import split
+from febm.evaluation import split, test_power
 
 PERIODS = 5
+TRIALS = 300
 
 
 class Found(NamedTuple):
@@ -32,6 +34,7 @@ class Found(NamedTuple):
 
     evidence: np.ndarray  # of every curve
     errors: np.ndarray  # (cells, curves)
+    told: float  # power of a test of its samples, less the floor
 
 
 def load_period(period: int, seed: int) -> Dataset:
@@ -55,23 +58,34 @@ def judge(name: str, period: int, seed: int) -> Found:
         context, target = split(data.evaluation, kind, float(share), random_state=seed)
         squares = (model.condition(context).mean(target).y - target.y)[:, 0] ** 2
         errors.append(np.add.reduceat(squares, target.offsets[:-1]) / target.lengths)
-    return Found(np.asarray(model.log_evidence(data.evaluation)), np.stack(errors))
+    samples = model.sample(POWER_DRAWS, data.evaluation.common_points, noise=True, random_state=seed)
+    powers = [
+        test_power(data.evaluation, others, n=SIZES[-1], trials=TRIALS, random_state=seed)
+        for others in (samples, data.train)
+    ]
+    return Found(np.asarray(model.log_evidence(data.evaluation)), np.stack(errors), powers[0] - powers[1])
 
 
 def compare(own: list[Found], rival: list[Found]) -> Iterator[str]:
-    """A line a cell, and one for the log density."""
+    """A line a cell, one for the log density and one for samples."""
 
-    def told(logs: list[float]) -> str:
-        mean, error = np.mean(logs), np.std(logs, ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.nan
-        return f"{np.exp(mean):.3f} ± {np.exp(mean) * error:.3f}"
+    def mean(values: list[float]) -> tuple[float, float]:
+        error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+        return float(np.mean(values)), float(error)
+
+    def ratio(logs: list[float]) -> str:
+        value, error = mean(logs)
+        return f"{np.exp(value):.3f} ± {np.exp(value) * error:.3f}"
 
     for cell, (kind, share) in enumerate(SPLITS):
         pairs = [(one.errors[cell], other.errors[cell]) for one, other in zip(own, rival, strict=True)]
         means = [float(np.log(one.mean() / other.mean())) for one, other in pairs]
         each = [float(np.mean(np.log(one / other))) for one, other in pairs]
-        yield f"{kind} {share}".ljust(16) + f"mean squares {told(means)}   curve by curve {told(each)}"
+        yield f"{kind} {share}".ljust(16) + f"mean squares {ratio(means)}   curve by curve {ratio(each)}"
     gains = [float(np.mean(one.evidence - other.evidence)) for one, other in zip(own, rival, strict=True)]
-    yield f"log density of a curve {np.mean(gains):+.1f} nats"
+    yield "log density of a curve {:+.1f} ± {:.1f} nats".format(*mean(gains))
+    powers = ["{:+.3f} ± {:.3f}".format(*mean([found.told for found in side])) for side in (own, rival)]
+    yield f"samples told {powers[0]} more often than the floor, the rival's {powers[1]}"
 
 
 def main() -> None:

@@ -7,10 +7,18 @@ from scipy.stats import norm
 
 import febm
 from febm import gaps
-from febm.base_measure import MOST_CAUTION, STARTS, BaseChoice, BaseSearch, choose_bases, fit_base
+from febm.base_measure import (
+    MOST_CAUTION,
+    STARTS,
+    BaseChoice,
+    BaseSearch,
+    choose_bases,
+    fit_base,
+    rough_but_for_level,
+)
 from febm.basis import Empirical
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
-from febm.conjugate import Mixture
+from febm.conjugate import Mixture, condition, information
 from febm.folding import fold_basis
 from febm.gaps import hide_middles
 from febm.inference import Effort
@@ -106,7 +114,24 @@ def test_held_out_curves_say_whether_all_but_the_level_of_a_curve_is_rough(rough
     core, folds, _ = fold_basis(Empirical(), swinging(300, roughly=roughly), 0.2, None, jax.random.key(0), cosines)
     search = BaseSearch(TailSearch((8, core.rank), cosines=cosines, roughness=True), components=(1, 2))
     choice, *_ = choose_bases(folds, search, choose_tail(folds, search.tail))
-    assert (choice.leading == 1) == (choice.tail.steady == 1) == roughly
+    assert choice.swinging > 0.3 if roughly else choice.swinging < 0.05
+
+
+def test_components_for_every_roughness_stand_for_curves_that_are_rough_in_all_but_their_level():
+    """On curves that are so, as many leading coordinates have the evidence of one with a tail of all the others."""
+    rng, rank = np.random.default_rng(0), 12
+    rough = np.exp(0.4 * rng.normal(size=(200, 1)))
+    scores = rng.normal(size=(200, rank)) * np.where(np.arange(rank) > 0, rough, 1.0)
+    features = np.stack([np.cos(np.pi * k * X) / (1 + k) for k in range(rank)], axis=-1)[:, None]
+    values = np.einsum("por,cr->cpo", features, scores) + (0.1 * rough * rng.normal(size=(200, 40)))[..., None]
+    seen = project(Observations(np.zeros((40, 1)), features, values, np.ones(values.shape, dtype=bool), shared=True))
+
+    def evidence(mixture):
+        return float(np.mean(condition(mixture, information(seen, 0.01, mixture.leading)).log_evidence))
+
+    steady, exact = Mixture.standard_normal(8, 0.4), evidence(Mixture.standard_normal(1, 0.4))
+    assert evidence(rough_but_for_level(steady)) == pytest.approx(exact, abs=0.05)
+    assert evidence(steady) < exact - 0.5
 
 
 @pytest.mark.parametrize(("count", "least", "most"), [(25, 0.5, MOST_CAUTION), (2000, 0.0, 0.1)])
@@ -139,7 +164,7 @@ class TestMixture:
             return components @ np.exp(mixture.log_weights)
 
         z = np.linspace(-4, 4, 9)
-        np.testing.assert_allclose(density(Mixture.mean(parts), z), np.mean([density(m, z) for m in parts], axis=0))
+        np.testing.assert_allclose(density(Mixture.blend(parts), z), np.mean([density(m, z) for m in parts], axis=0))
 
     def test_many_components_are_fitted_several_times(self):
         projection = project(observe(Empirical(rank=3).fit(data := curves(), key=jax.random.key(0)), data))

@@ -10,13 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.optimize
+import scipy.special
 
 from febm import conjugate, gaps
 from febm.conjugate import Mixture, Projection
 from febm.gaps import Filled
 from febm.mixture import Shrinkage, fit_mixture
 from febm.priors import MixturePrior
-from febm.tails import Fold, Tail, TailSearch, rough_but_for_level, simplest, tail_evidence
+from febm.roughness import Roughness
+from febm.tails import Fold, Tail, TailSearch, simplest, tail_evidence
 
 # A component with fewer curves has no covariance to speak of.
 CURVES_PER_COMPONENT = 5
@@ -25,6 +27,10 @@ FEW_COMPONENTS = 2
 # Of more components there are several fits from starts of their own, and the base measure is their mean: where one
 # fit has overfitted another has not.
 STARTS, STARTS_TO_CHOOSE = 5, 2
+# Curves that are rough in all but their level have a component for so many standard deviations of t from its mean each,
+# which is so wide.
+STEPS, WIDTH = np.arange(-2.5, 5.01, 0.5), 0.4
+LEAST_AND_MOST_SWINGING = 0.01, 0.99
 # Intervals of this level hold in the gaps of held-out curves, with a caution of at most so much.
 LEVEL, MOST_CAUTION = 0.9, 3.0
 # Least variances of components, of coordinates that have unit variance: few curves ask for the first, and where curves
@@ -51,6 +57,7 @@ class BaseChoice(NamedTuple):
     shrinkage: Shrinkage
     evidence: float  # held-out nats per curve
     caution: float = 0.0  # with which intervals in gaps hold; see `conjugate.growth`
+    swinging: float = 0.0  # share of `rough_but_for_level`
 
     @property
     def rank(self) -> int:
@@ -65,18 +72,18 @@ class BaseChoice(NamedTuple):
 
 def choose_bases(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> list[BaseChoice]:
     """The base measure of choice and, where that has many components, the best one of two for a tilt to start from."""
+    evidence = float(np.mean(tail_evidence(folds, search.tail, tail)))
+    folds = [fold.weigh(tail.weights(fold.fitted, search.tail.outputs)) for fold in folds]
+    leading = list(dict.fromkeys(min(tail.rank, wanted) for wanted in search.leading))
+    choice = BaseChoice(tail, leading[0], 1, search.shrinkages[0], evidence)
     if not search.components:
-        evidence = float(np.mean(tail_evidence(folds, search.tail, tail)))
-        return [BaseChoice(tail, min(tail.rank, search.leading[0]), 1, search.shrinkages[0], evidence)]
-    tried = _mixtures(folds, search, tail, search.leading)
-    if tail.roughness and len(search.leading) > 1 and all(fold.gaps for fold in folds):
-        tried += _mixtures(folds, search, rough_but_for_level(folds, search.tail, tail), (1,))
-    best, _ = simplest(tried, lambda choice: choice.components)
-    choices = [best]
-    if best.components > FEW_COMPONENTS:
-        few = [pair for pair in tried if pair[0].components == FEW_COMPONENTS and pair[0].tail is best.tail]
-        choices += [choice for choice, _ in sorted(few, key=lambda pair: -np.mean(pair[1]))[:1]]
-    return choices
+        return [choice]
+    tried = _mixtures(folds, choice, leading, _affordable(folds, search.components), search.shrinkages)
+    chosen = [simplest(tried, lambda choice: choice.components)]
+    if chosen[0][0].components > FEW_COMPONENTS:
+        few = [pair for pair in tried if pair[0].components == FEW_COMPONENTS]
+        chosen += sorted(few, key=lambda pair: -np.mean(pair[1]))[:1]
+    return [_with_swinging(folds, choice, scores) for choice, scores in chosen]
 
 
 def fit_base(projection: Projection, choice: BaseChoice, starts: int = STARTS) -> Mixture:
@@ -88,7 +95,31 @@ def fit_base(projection: Projection, choice: BaseChoice, starts: int = STARTS) -
         )
         for start in range(starts if choice.components > FEW_COMPONENTS else 1)
     ]
-    return Mixture.mean(fits)
+    fitted = Mixture.blend(fits)
+    if not choice.swinging:
+        return fitted
+    return Mixture.blend([fitted, rough_but_for_level(fitted)], [1 - choice.swinging, choice.swinging])
+
+
+def rough_but_for_level(mixture: Mixture) -> Mixture:
+    """Curves that are larger in all coordinates but the first, the level, the rougher they are.
+
+    Of prices, say: how much one moves in a day and how far it comes in a year go together; with how high it stands they
+    do not. Given the roughness e^t such a coordinate is N(0, e^{2t}), as those beyond the leading ones are; there is a
+    component for every bit of the range that t has in the mixture.
+    """
+    assert mixture.roughness is not None
+    shares, (means, scales) = scipy.special.softmax(mixture.log_weights), mixture.roughness
+    mean = shares @ means
+    scale = np.sqrt(shares @ (scales**2 + (means - mean) ** 2))
+    roughness = mean + scale * STEPS
+    beyond_level = np.arange(mixture.leading) > 0
+    return Mixture(
+        log_weights=scipy.special.log_softmax(-0.5 * STEPS**2 / (1 - WIDTH**2)),
+        means=np.zeros((len(STEPS), mixture.leading)),
+        factors=np.exp(np.outer(roughness, beyond_level))[:, :, None] * np.eye(mixture.leading),
+        roughness=Roughness(roughness, np.full(len(STEPS), WIDTH * scale)),
+    )
 
 
 def as_prior(mixture: Mixture, dim: int) -> MixturePrior:
@@ -117,12 +148,41 @@ def _judge(folds: Sequence[Fold], choice: BaseChoice) -> Judged:
         observed = conjugate.information(fold.held_out, choice.noise_variance, choice.leading)
         evidence.append(conjugate.condition(mixture, observed).log_evidence)
         filled.append([gaps.fill(gap, choice.noise_variance, mixture) for gap in fold.gaps])
-    # In a gap the level of a curve is as good as known: nothing is gained by being less sure of it.
-    caution = 0.0 if choice.tail.steady == 1 else _choose_caution([gap for part in filled for gap in part])
+    caution = _choose_caution([gap for part in filled for gap in part])
     scores = [
         own + sum(gap.widened(caution).log_density for gap in part) for own, part in zip(evidence, filled, strict=True)
     ]
     return Judged(np.concatenate(evidence), np.concatenate(scores), caution)
+
+
+def _with_swinging(folds: Sequence[Fold], choice: BaseChoice, scores: np.ndarray) -> BaseChoice:
+    """The choice with a share of curves that are rough in all but their level, if held-out curves score higher so."""
+    if not choice.tail.roughness or choice.leading == 1:
+        return choice
+    blended = choice._replace(swinging=_choose_swinging(folds, choice))
+    judged = _judge(folds, blended)
+    if np.mean(judged.scores) <= np.mean(scores):
+        return choice
+    return blended._replace(evidence=float(np.mean(judged.evidence)), caution=judged.caution)
+
+
+def _choose_swinging(folds: Sequence[Fold], choice: BaseChoice) -> float:
+    """The share with the largest evidence of held-out curves."""
+    gains = []
+    for fold in folds:
+        mixture = fit_base(fold.fitted, choice, starts=STARTS_TO_CHOOSE)
+        observed = conjugate.information(fold.held_out, choice.noise_variance, choice.leading)
+        own, swinging = (
+            conjugate.condition(one, observed).log_evidence for one in (mixture, rough_but_for_level(mixture))
+        )
+        gains.append(swinging - own)
+    gain = np.concatenate(gains)
+    found = scipy.optimize.minimize_scalar(
+        lambda share: -float(np.mean(np.logaddexp(np.log1p(-share), np.log(share) + gain))),
+        bounds=LEAST_AND_MOST_SWINGING,
+        method="bounded",
+    )
+    return float(found.x)
 
 
 def _choose_caution(filled: Sequence[Filled]) -> float:
@@ -137,13 +197,13 @@ def _choose_caution(filled: Sequence[Filled]) -> float:
 
 
 def _mixtures(
-    folds: Sequence[Fold], search: BaseSearch, tail: Tail, leading: tuple[int, ...]
+    folds: Sequence[Fold],
+    start: BaseChoice,
+    leading: list[int],
+    components: list[int],
+    shrinkages: tuple[Shrinkage, ...],
 ) -> list[tuple[BaseChoice, np.ndarray]]:
     """Mixtures and their scores on held-out curves: one thing after the other is varied, from the best so far."""
-    folds = [fold.weigh(tail.weights(fold.fitted, search.tail.outputs)) for fold in folds]
-    leading = tuple(dict.fromkeys(min(tail.rank, wanted) for wanted in leading))
-    components = _affordable(folds, search.components)
-    start = BaseChoice(tail, leading[0], 1, search.shrinkages[0], evidence=-np.inf)
     tried: list[tuple[BaseChoice, Judged]] = []
 
     def score(choice: BaseChoice) -> float:
@@ -155,7 +215,7 @@ def _mixtures(
 
     best = max((start._replace(components=number) for number in components), key=score)
     best = max((best._replace(leading=number) for number in leading), key=score)
-    best = max((best._replace(shrinkage=shrinkage) for shrinkage in search.shrinkages), key=score)
+    best = max((best._replace(shrinkage=shrinkage) for shrinkage in shrinkages), key=score)
     for number in components:
         score(best._replace(components=number))
     return [

@@ -61,7 +61,6 @@ class Tail(NamedTuple):
     remainder: Remainder | None = None
     roughness: float = 0.0  # standard deviation of the log-roughness of curves
     protected: int = 1  # the first functions of the basis are never left out
-    steady: int = TAIL_LEADING  # so many leading coordinates are no larger in rough curves
 
     @property
     def is_plain(self) -> bool:
@@ -143,18 +142,9 @@ def choose_tail(folds: Sequence[Fold], search: TailSearch) -> Tail:
     return tail
 
 
-def rough_but_for_level(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> Tail:
-    """The tail nearby where a curve that is rough is so in all but its first coordinate.
-
-    Of prices, say: how much one moves in a day and how far it comes in a year go together, with how high it stands
-    they do not.
-    """
-    return _refined([fold._replace(held_out=_some(fold.held_out)) for fold in folds], search, tail._replace(steady=1))
-
-
 def tail_evidence(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> np.ndarray:
     """The log evidence of every held-out curve with standard normal leading coordinates, fold after fold."""
-    leading = min(tail.rank, tail.steady)
+    leading = min(tail.rank, TAIL_LEADING)
     mixture = Mixture.standard_normal(leading, tail.roughness)
     parts = []
     for fold in folds:
@@ -228,7 +218,7 @@ def _refined(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> Tail:
 def _over_gaps(
     folds: Sequence[Fold], search: TailSearch, tail: Tail, judge: Callable[[Gap, float, Mixture], float]
 ) -> np.ndarray:
-    mixture = Mixture.standard_normal(min(tail.rank, tail.steady), tail.roughness)
+    mixture = Mixture.standard_normal(min(tail.rank, TAIL_LEADING), tail.roughness)
     weighed = [fold.weigh(tail.weights(fold.fitted, search.outputs)) for fold in folds]
     return np.array([judge(gap, tail.noise_variance, mixture) for fold in weighed for gap in fold.gaps])
 

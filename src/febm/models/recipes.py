@@ -95,7 +95,6 @@ def fit_by_importance(plan: Plan, curves: Curves, key: PRNGKeyArray, progress: P
     search = functools.partial(_search, plan, likelihood, cosines, curves.d_y)
     (core, folds, splits), tail = choose_core(plan.basis, fold, lambda core: search(core).tail)
     choices = choose_bases(folds, search(core), tail)
-    tail = choices[0].tail
     basis = _chosen_basis(core, curves, tail)
     projection = project_curves(basis, curves, tail.rank if tail.is_plain else None)
     choice, trial = choices[0], None
