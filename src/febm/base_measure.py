@@ -27,8 +27,8 @@ FEW_COMPONENTS = 2
 # Of more components there are several fits from starts of their own, and the base measure is their mean: where one
 # fit has overfitted another has not.
 STARTS, STARTS_TO_CHOOSE = 5, 2
-# Curves that are rough in all but their level have a component for so many standard deviations of t from its mean each,
-# which is so wide.
+# The components of curves that are rough in all but their level: where t is in each, and how wide each is there, in
+# standard deviations of t.
 STEPS, WIDTH = np.arange(-2.5, 5.01, 0.5), 0.4
 LEAST_AND_MOST_SWINGING = 0.01, 0.99
 # Intervals of this level hold in the gaps of held-out curves, with a caution of at most so much.
@@ -106,7 +106,7 @@ def rough_but_for_level(mixture: Mixture) -> Mixture:
 
     Of prices, say: how much one moves in a day and how far it comes in a year go together; with how high it stands they
     do not. Given the roughness e^t such a coordinate is N(0, e^{2t}), as those beyond the leading ones are; there is a
-    component for every bit of the range that t has in the mixture.
+    component for every bit of the range that t has in the mixture, and together they have its mean and variance of t.
     """
     assert mixture.roughness is not None
     shares, (means, scales) = scipy.special.softmax(mixture.log_weights), mixture.roughness
