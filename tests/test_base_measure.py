@@ -7,18 +7,10 @@ from scipy.stats import norm
 
 import febm
 from febm import gaps
-from febm.base_measure import (
-    MOST_CAUTION,
-    STARTS,
-    BaseChoice,
-    BaseSearch,
-    choose_bases,
-    fit_base,
-    rough_but_for_level,
-)
+from febm.base_measure import MOST_CAUTION, STARTS, BaseChoice, BaseSearch, choose_bases, fit_base
 from febm.basis import Empirical
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
-from febm.conjugate import Mixture, condition, information
+from febm.conjugate import Mixture
 from febm.folding import fold_basis
 from febm.gaps import hide_middles
 from febm.inference import Effort
@@ -96,44 +88,6 @@ def test_a_mixture_of_many_components_comes_with_one_of_two():
     assert [choice.components for choice in found] == [8, 2]
 
 
-def swinging(count, *, roughly):
-    """A level, four waves and fine detail; detail, and if `roughly` waves, are larger the rougher a curve is."""
-    rng = np.random.default_rng(0)
-    rough = np.exp(0.4 * rng.normal(size=(count, 1)))
-    shapes = np.stack([np.sin(2 * np.pi * X), np.cos(3 * X), np.sin(9 * X), np.cos(12 * X)])
-    waves = rng.normal(size=(count, 4)) @ shapes
-    detail = 0.2 * np.cumsum(rng.normal(size=(count, len(X))), axis=1) / np.sqrt(len(X))
-    detail += 0.1 * rng.normal(size=(count, len(X)))
-    level = 3 * rng.normal(size=(count, 1))
-    return febm.Curves.from_grid(X, level + rough * (waves + detail) if roughly else level + waves + rough * detail)
-
-
-@pytest.mark.parametrize("roughly", [True, False])
-def test_held_out_curves_say_whether_all_but_the_level_of_a_curve_is_rough(roughly):
-    cosines = lowest_orders(30, 1)
-    core, folds, _ = fold_basis(Empirical(), swinging(300, roughly=roughly), 0.2, None, jax.random.key(0), cosines)
-    search = BaseSearch(TailSearch((8, core.rank), cosines=cosines, roughness=True), components=(1, 2))
-    choice, *_ = choose_bases(folds, search, choose_tail(folds, search.tail))
-    assert choice.swinging > 0.3 if roughly else choice.swinging < 0.05
-
-
-def test_components_for_every_roughness_stand_for_curves_that_are_rough_in_all_but_their_level():
-    """On curves that are so, as many leading coordinates have the evidence of one with a tail of all the others."""
-    rng, rank = np.random.default_rng(0), 12
-    rough = np.exp(0.4 * rng.normal(size=(200, 1)))
-    scores = rng.normal(size=(200, rank)) * np.where(np.arange(rank) > 0, rough, 1.0)
-    features = np.stack([np.cos(np.pi * k * X) / (1 + k) for k in range(rank)], axis=-1)[:, None]
-    values = np.einsum("por,cr->cpo", features, scores) + (0.1 * rough * rng.normal(size=(200, 40)))[..., None]
-    seen = project(Observations(np.zeros((40, 1)), features, values, np.ones(values.shape, dtype=bool), shared=True))
-
-    def evidence(mixture):
-        return float(np.mean(condition(mixture, information(seen, 0.01, mixture.leading)).log_evidence))
-
-    steady, exact = Mixture.standard_normal(8, 0.4), evidence(Mixture.standard_normal(1, 0.4))
-    assert evidence(rough_but_for_level(steady)) == pytest.approx(exact, abs=0.05)
-    assert evidence(steady) < exact - 0.5
-
-
 @pytest.mark.parametrize(("count", "least", "most"), [(25, 0.5, MOST_CAUTION), (2000, 0.0, 0.1)])
 def test_what_few_curves_teach_is_taken_with_caution(count, least, most):
     """A covariance of eight coordinates estimated from 25 curves is too sure of what follows from what."""
@@ -164,7 +118,7 @@ class TestMixture:
             return components @ np.exp(mixture.log_weights)
 
         z = np.linspace(-4, 4, 9)
-        np.testing.assert_allclose(density(Mixture.blend(parts), z), np.mean([density(m, z) for m in parts], axis=0))
+        np.testing.assert_allclose(density(Mixture.mean(parts), z), np.mean([density(m, z) for m in parts], axis=0))
 
     def test_many_components_are_fitted_several_times(self):
         projection = project(observe(Empirical(rank=3).fit(data := curves(), key=jax.random.key(0)), data))

@@ -10,14 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.optimize
-import scipy.special
 
 from febm import conjugate, gaps
 from febm.conjugate import Mixture, Projection
 from febm.gaps import Filled
 from febm.mixture import Shrinkage, fit_mixture
 from febm.priors import MixturePrior
-from febm.roughness import Roughness
 from febm.tails import Fold, Tail, TailSearch, simplest, tail_evidence
 
 # A component with fewer curves has no covariance to speak of.
@@ -27,10 +25,6 @@ FEW_COMPONENTS = 2
 # Of more components there are several fits from starts of their own, and the base measure is their mean: where one
 # fit has overfitted another has not.
 STARTS, STARTS_TO_CHOOSE = 5, 2
-# The components of curves that are rough in all but their level: where t is in each, and how wide each is there, in
-# standard deviations of t.
-STEPS, WIDTH = np.arange(-2.5, 5.01, 0.5), 0.4
-LEAST_AND_MOST_SWINGING = 0.01, 0.99
 # Intervals of this level hold in the gaps of held-out curves, with a caution of at most so much.
 LEVEL, MOST_CAUTION = 0.9, 3.0
 # Least variances of components, of coordinates that have unit variance: few curves ask for the first, and where curves
@@ -57,7 +51,6 @@ class BaseChoice(NamedTuple):
     shrinkage: Shrinkage
     evidence: float  # held-out nats per curve
     caution: float = 0.0  # with which intervals in gaps hold; see `conjugate.growth`
-    swinging: float = 0.0  # share of `rough_but_for_level`
 
     @property
     def rank(self) -> int:
@@ -79,11 +72,12 @@ def choose_bases(folds: Sequence[Fold], search: BaseSearch, tail: Tail) -> list[
     if not search.components:
         return [choice]
     tried = _mixtures(folds, choice, leading, _affordable(folds, search.components), search.shrinkages)
-    chosen = [simplest(tried, lambda choice: choice.components)]
-    if chosen[0][0].components > FEW_COMPONENTS:
+    best, _ = simplest(tried, lambda choice: choice.components)
+    choices = [best]
+    if best.components > FEW_COMPONENTS:
         few = [pair for pair in tried if pair[0].components == FEW_COMPONENTS]
-        chosen += sorted(few, key=lambda pair: -np.mean(pair[1]))[:1]
-    return [_with_swinging(folds, choice, scores) for choice, scores in chosen]
+        choices += [choice for choice, _ in sorted(few, key=lambda pair: -np.mean(pair[1]))[:1]]
+    return choices
 
 
 def fit_base(projection: Projection, choice: BaseChoice, starts: int = STARTS) -> Mixture:
@@ -95,31 +89,7 @@ def fit_base(projection: Projection, choice: BaseChoice, starts: int = STARTS) -
         )
         for start in range(starts if choice.components > FEW_COMPONENTS else 1)
     ]
-    fitted = Mixture.blend(fits)
-    if not choice.swinging:
-        return fitted
-    return Mixture.blend([fitted, rough_but_for_level(fitted)], [1 - choice.swinging, choice.swinging])
-
-
-def rough_but_for_level(mixture: Mixture) -> Mixture:
-    """Curves that are larger in all coordinates but the first, the level, the rougher they are.
-
-    Of prices, say: how much one moves in a day and how far it comes in a year go together; with how high it stands they
-    do not. Given the roughness e^t such a coordinate is N(0, e^{2t}), as those beyond the leading ones are; there is a
-    component for every bit of the range that t has in the mixture, and together they have its mean and variance of t.
-    """
-    assert mixture.roughness is not None
-    shares, (means, scales) = scipy.special.softmax(mixture.log_weights), mixture.roughness
-    mean = shares @ means
-    scale = np.sqrt(shares @ (scales**2 + (means - mean) ** 2))
-    roughness = mean + scale * STEPS
-    beyond_level = np.arange(mixture.leading) > 0
-    return Mixture(
-        log_weights=scipy.special.log_softmax(-0.5 * STEPS**2 / (1 - WIDTH**2)),
-        means=np.zeros((len(STEPS), mixture.leading)),
-        factors=np.exp(np.outer(roughness, beyond_level))[:, :, None] * np.eye(mixture.leading),
-        roughness=Roughness(roughness, np.full(len(STEPS), WIDTH * scale)),
-    )
+    return Mixture.mean(fits)
 
 
 def as_prior(mixture: Mixture, dim: int) -> MixturePrior:
@@ -153,36 +123,6 @@ def _judge(folds: Sequence[Fold], choice: BaseChoice) -> Judged:
         own + sum(gap.widened(caution).log_density for gap in part) for own, part in zip(evidence, filled, strict=True)
     ]
     return Judged(np.concatenate(evidence), np.concatenate(scores), caution)
-
-
-def _with_swinging(folds: Sequence[Fold], choice: BaseChoice, scores: np.ndarray) -> BaseChoice:
-    """The choice with a share of curves that are rough in all but their level, if held-out curves score higher so."""
-    if not choice.tail.roughness or choice.leading == 1:
-        return choice
-    blended = choice._replace(swinging=_choose_swinging(folds, choice))
-    judged = _judge(folds, blended)
-    if np.mean(judged.scores) <= np.mean(scores):
-        return choice
-    return blended._replace(evidence=float(np.mean(judged.evidence)), caution=judged.caution)
-
-
-def _choose_swinging(folds: Sequence[Fold], choice: BaseChoice) -> float:
-    """The share with the largest evidence of held-out curves."""
-    gains = []
-    for fold in folds:
-        mixture = fit_base(fold.fitted, choice, starts=STARTS_TO_CHOOSE)
-        observed = conjugate.information(fold.held_out, choice.noise_variance, choice.leading)
-        own, swinging = (
-            conjugate.condition(one, observed).log_evidence for one in (mixture, rough_but_for_level(mixture))
-        )
-        gains.append(swinging - own)
-    gain = np.concatenate(gains)
-    found = scipy.optimize.minimize_scalar(
-        lambda share: -float(np.mean(np.logaddexp(np.log1p(-share), np.log(share) + gain))),
-        bounds=LEAST_AND_MOST_SWINGING,
-        method="bounded",
-    )
-    return float(found.x)
 
 
 def _choose_caution(filled: Sequence[Filled]) -> float:

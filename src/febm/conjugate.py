@@ -102,14 +102,14 @@ class Mixture(NamedTuple):
         return Mixture(np.zeros(1), np.zeros((1, leading)), np.eye(leading)[None], rough)
 
     @staticmethod
-    def blend(mixtures: Sequence["Mixture"], shares: Sequence[float] | None = None) -> "Mixture":
-        """The mean of their densities, by default with equal shares: a mixture of all components."""
+    def mean(mixtures: Sequence["Mixture"]) -> "Mixture":
+        """The mean of their densities: a mixture of all components."""
         parts = [mixture.roughness for mixture in mixtures if mixture.roughness is not None]
         rough = Roughness(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
-        log_shares = np.log(np.full(len(mixtures), 1 / len(mixtures)) if shares is None else shares)
-        log_weights = [mixture.log_weights + share for mixture, share in zip(mixtures, log_shares, strict=True)]
-        means, factors = (np.concatenate(arrays) for arrays in zip(*(m[1:3] for m in mixtures), strict=True))
-        return Mixture(np.concatenate(log_weights), means, factors, rough)
+        log_weights, means, factors = (
+            np.concatenate(arrays) for arrays in zip(*(m[:3] for m in mixtures), strict=True)
+        )
+        return Mixture(log_weights - np.log(len(mixtures)), means, factors, rough)
 
     @property
     def leading(self) -> int:
