@@ -22,7 +22,7 @@ import pandas as pd
 import febm
 from febm.benchmark.jobs import POWER_DRAWS, SIZES, SPLITS
 from febm.datasets import Dataset, load_stocks
-from febm.datasets.stocks import DAYS, FILES
+from febm.datasets.stocks import DAYS, FILES, read_highs
 from febm.evaluation import split, test_power
 
 PERIODS = 5
@@ -40,12 +40,9 @@ class Found(NamedTuple):
 def load_period(period: int, seed: int) -> Dataset:
     """The stocks with a price on every day of the file, in the period with this number; 0 is the benchmark's."""
     (path,) = FILES.paths(None)
-    prices = pd.read_csv(path)
-    if "Name" in prices:
-        prices = prices.pivot(index="date", columns="Name", values="high").rename_axis(columns=None).reset_index()
-    prices = prices.dropna(axis=1)
+    highs = read_highs(path)[period * DAYS : (period + 1) * DAYS]
     with tempfile.TemporaryDirectory() as folder:
-        prices[period * DAYS : (period + 1) * DAYS].to_csv(Path(folder) / "stocks.csv", index=False)
+        highs.to_csv(Path(folder) / "stocks.csv", index_label="date")
         return load_stocks(seed, data_home=folder)
 
 
@@ -70,8 +67,8 @@ def compare(own: list[Found], rival: list[Found]) -> Iterator[str]:
     """A line a cell, one for the log density and one for samples."""
 
     def mean(values: list[float]) -> tuple[float, float]:
-        error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-        return float(np.mean(values)), float(error)
+        series = pd.Series(values)
+        return series.mean(), series.sem()
 
     def ratio(logs: list[float]) -> str:
         value, error = mean(logs)

@@ -65,8 +65,7 @@ def load_stocks(
     (200, 200)
     """
     (path,) = FILES.paths(data_home)
-    highs = _read_long(path) if "Name" in header_of(path) else _read_wide(path)
-    complete = highs.loc[:, highs.notna().all()].sort_index(axis=1).iloc[:DAYS, :STOCKS]
+    complete = read_highs(path).iloc[:DAYS, :STOCKS]
     require_two(path, complete.shape[1], "stocks with a price on every day")
     curves = Curves.from_grid(
         np.arange(len(complete)), complete.to_numpy().T, covariates=pd.DataFrame({"ticker": list(complete.columns)})
@@ -84,6 +83,12 @@ def load_stocks(
         source="Kaggle, S&P 500 stock data (camnugent/sandp500), by Cam Nugent",
         licence="the author's repository CNuge/kaggle-code is under the MIT licence",
     )
+
+
+def read_highs(path: Path) -> pd.DataFrame:
+    """Highs by date and ticker, both sorted, of the stocks that have one on every day of the file."""
+    highs = _read_long(path) if "Name" in header_of(path) else _read_wide(path)
+    return highs.loc[:, highs.notna().all()].sort_index(axis=1)
 
 
 def _read_long(path: Path) -> pd.DataFrame:
