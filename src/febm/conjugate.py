@@ -102,14 +102,14 @@ class Mixture(NamedTuple):
         return Mixture(np.zeros(1), np.zeros((1, leading)), np.eye(leading)[None], rough)
 
     @staticmethod
-    def mean(mixtures: Sequence["Mixture"], shares: Sequence[float] | None = None) -> "Mixture":
-        """The mean of their densities, weighted by `shares` if these are given: a mixture of all components."""
-        shares = shares or [1 / len(mixtures)] * len(mixtures)
+    def mean(mixtures: Sequence["Mixture"]) -> "Mixture":
+        """The mean of their densities: a mixture of all components."""
         parts = [mixture.roughness for mixture in mixtures if mixture.roughness is not None]
         rough = Roughness(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
-        log_weights = [m.log_weights + np.log(share) for m, share in zip(mixtures, shares, strict=True)]
-        means, factors = (np.concatenate(arrays) for arrays in zip(*(m[1:3] for m in mixtures), strict=True))
-        return Mixture(np.concatenate(log_weights), means, factors, rough)
+        log_weights, means, factors = (
+            np.concatenate(arrays) for arrays in zip(*(m[:3] for m in mixtures), strict=True)
+        )
+        return Mixture(log_weights - np.log(len(mixtures)), means, factors, rough)
 
     @property
     def leading(self) -> int:

@@ -161,7 +161,11 @@ def gap_errors(folds: Sequence[Fold], search: TailSearch, tail: Tail) -> np.ndar
 
 
 def simplest(tried: Sequence[tuple[T, np.ndarray]], complexity: Callable[[T], int]) -> tuple[T, np.ndarray]:
-    """The simplest choice whose score is within one standard error of the best, curve by curve."""
+    """The simplest choice whose score is within one standard error of the best, curve by curve.
+
+    What a few components leave unsaid the tilt can say; components that held-out curves hardly ask for only stand
+    in its way.
+    """
     best = max((scores for _, scores in tried), key=np.mean)
 
     def within(scores: np.ndarray) -> bool:

@@ -61,9 +61,8 @@ class FEBM(BasisProcess):
     energy_dim
         The energy sees this many leading coordinates; None: chosen with the base, or all of them.
     components
-        Components of the mixture; None: mixtures of 1, 2, 4, 8 and 16 are averaged, with the shares that held-out
-        curves give them, those of more than two from two starts each. Images by the thousand get a component for every
-        150, at most 400.
+        Components of the mixture; None: chosen by held-out evidence, and fitted from five starts where they are more
+        than two: the base is the mean of the fits. Images by the thousand get a component for every 150, at most 400.
     training
         "importance": maximum likelihood of the tilt by importance sampling (linear generator, Gaussian noise);
         "langevin": the paper's loss; "auto": the first where it applies.

@@ -15,7 +15,6 @@ from febm.base_measure import STARTS, BaseChoice, BaseSearch, as_prior, choose_b
 from febm.basis import Basis, Empirical
 from febm.basis.enriched import Enriched, Remainder, lowest_orders
 from febm.basis_choice import choose_core
-from febm.checks import listed
 from febm.conjugate import Mixture, Projection
 from febm.contrastive import Contrastive
 from febm.curves import Curves
@@ -163,9 +162,7 @@ def _fit_leading(plan: Plan, choice: BaseChoice, projection: Projection) -> Mixt
 
 
 def _chosen(choice: BaseChoice, tries: int) -> str:
-    numbers = listed(choice.components)
-    many = "mixtures" if len(choice.components) > 1 else "a mixture"
-    kind = "a normal" if choice.components == (1,) else f"{many} of {numbers}"
+    kind = "a normal" if choice.components == 1 else f"a mixture of {choice.components}"
     more = "" if tries == 1 else f", the best of {tries} that were tilted"
     return f"The base measure is {kind} on {choice.leading} coordinates{more}; all curves now teach its tilt."
 
