@@ -76,17 +76,6 @@ class TestTail:
         np.testing.assert_allclose(np.diag(functions.T @ covariance @ functions) / squares**2, 1.0, rtol=0.02)
 
 
-def test_levels_that_grow_with_roughness_are_counted_once():
-    """Their variance in draws is that in the curves: the remainder, which roughness scales too, has no level."""
-    rng = np.random.default_rng(1)
-    walks = 0.11 * np.cumsum(rng.normal(size=(150, 20)), axis=1)
-    values = np.exp(0.7 * rng.normal(size=(150, 1))) * (rng.normal(size=(150, 1)) + walks)
-    model = febm.FEBM(prior="mixture", components=1, scaling="standard", random_state=0, progress=False)
-    drawn = model.fit(febm.Curves.from_grid(X[::2], values)).sample(4000, random_state=1).to_grid()[1]
-    assert model.basis_.remainder is not None
-    assert np.var(drawn.mean(axis=(1, 2))) == pytest.approx(np.var(values.mean(axis=1)), rel=0.1)
-
-
 def test_a_mixture_of_many_components_comes_with_one_of_two():
     """Curves in eight well separated groups: the mixture finds them, and a tilt may start from two components too."""
     rng = np.random.default_rng(5)

@@ -314,15 +314,11 @@ def _search(plan: Plan, likelihood: Gaussian, cosines: np.ndarray | None, output
 
 
 def _cosines(curves: Curves) -> np.ndarray:
-    """Orders of the cosines of a remainder: no more than a curve has points, nor than memory has room for.
-
-    The constant is not among them. Levels are for the basis to say; a remainder as long as the box, which is what
-    detail without a length of its own asks for, would count them a second time.
-    """
+    """Orders of the cosines of a remainder: no more than a curve has points, nor than memory has room for."""
     designs = len(curves) if curves.common_points is None else 1
     affordable = int(np.sqrt(LARGEST_GRAMS / designs)) // curves.d_y
     count = max(1, min(MOST_COSINES, int(curves.lengths.max()), affordable))
-    return lowest_orders(count + 1, curves.d_x)[1:]
+    return lowest_orders(count, curves.d_x)
 
 
 def _noise(model: LatentModel) -> dict[str, float]:
