@@ -31,13 +31,12 @@ NEGLIGIBLE_SHARE = 0.01
 # Curves with less noise than this many times the least have none, and nothing in their tail to be learned.
 NOISELESS = 100.0
 # The search of a tail: evaluations for each number; where length and smoothness of the remainder and the spread of the
-# log-roughness begin, and how far they may go. A remainder as long as the box would count a second time what the basis
-# says of levels.
+# log-roughness begin, and how far they may go.
 EVALUATIONS = 25
 START = {"length": 0.2, "smoothness": 1.0, "roughness": 0.4}
 LIMITS = {
     name: tuple(np.log(pair))
-    for name, pair in {"length": (1e-3, 0.5), "smoothness": (0.2, 10.0), "roughness": (0.02, 2.0)}.items()
+    for name, pair in {"length": (1e-3, 10.0), "smoothness": (0.2, 10.0), "roughness": (0.02, 2.0)}.items()
 }
 
 
