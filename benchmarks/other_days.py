@@ -27,7 +27,7 @@ from febm.evaluation import split, test_power
 
 PERIODS = 5
 TRIALS = 300
-MOST = 75  # per cent of the curves that are in one test
+LARGEST_TEST = 3 / 4  # of the curves
 
 
 class Found(NamedTuple):
@@ -61,7 +61,7 @@ def judge(name: str, data: Dataset, seed: int) -> Found:
         squares = (model.condition(context).mean(target).y - target.y)[:, 0] ** 2
         errors.append(np.add.reduceat(squares, target.offsets[:-1]) / target.lengths)
     samples = model.sample(POWER_DRAWS, data.evaluation.common_points, noise=True, random_state=seed)
-    size = min(SIZES[-1], MOST * len(data.evaluation) // 100)
+    size = min(SIZES[-1], int(LARGEST_TEST * len(data.evaluation)))
     powers = [
         test_power(data.evaluation, others, n=size, trials=TRIALS, random_state=seed)
         for others in (samples, data.train)
@@ -70,7 +70,7 @@ def judge(name: str, data: Dataset, seed: int) -> Found:
 
 
 def compare(own: list[Found], rival: list[Found]) -> Iterator[str]:
-    """A line a cell, one for the log density and one for samples."""
+    """A line a cell and one for all cells, one for the log density and one for samples."""
 
     def mean(values: list[float]) -> tuple[float, float]:
         series = pd.Series(values)
@@ -80,15 +80,22 @@ def compare(own: list[Found], rival: list[Found]) -> Iterator[str]:
         value, error = mean(logs)
         return f"{np.exp(value):.3f} ± {np.exp(value) * error:.3f}"
 
+    every = []
     for cell, (kind, share) in enumerate(SPLITS):
         pairs = [(one.errors[cell], other.errors[cell]) for one, other in zip(own, rival, strict=True)]
         means = [float(np.log(one.mean() / other.mean())) for one, other in pairs]
         each = [float(np.mean(np.log(one / other))) for one, other in pairs]
+        every.append(means)
         yield f"{kind} {share}".ljust(16) + f"mean squares {ratio(means)}   curve by curve {ratio(each)}"
+    yield "all".ljust(16) + f"mean squares {ratio(np.mean(every, axis=0).tolist())}"
     gains = [float(np.mean(one.evidence - other.evidence)) for one, other in zip(own, rival, strict=True)]
-    yield "log density of a curve {:+.1f} ± {:.1f} nats".format(*mean(gains))
-    powers = ["{:+.3f} ± {:.3f}".format(*mean([found.told for found in side])) for side in (own, rival)]
-    yield f"samples told {powers[0]} more often than the floor, the rival's {powers[1]}"
+    yield "log density of a curve {:+.2f} ± {:.2f} nats".format(*mean(gains))
+    apart = [one.told - other.told for one, other in zip(own, rival, strict=True)]
+    powers = [
+        "{:+.3f} ± {:.3f}".format(*mean(side))
+        for side in ([found.told for found in own], [found.told for found in rival], apart)
+    ]
+    yield f"samples told {powers[0]} more often than the floor, the other's {powers[1]}; between them {powers[2]}"
 
 
 def main() -> None:

@@ -4,24 +4,19 @@
     python benchmarks/versions.py --compare new.npz old.npz
 
 Of quadratic, melbourne and gridwatch a third of the training curves is held out; stocks are those of later days
-(`other_days.py`). Prints, for every data set, what the first version is ahead or behind, as a mean over splits with its
-standard error: log density of a curve, errors in the nine cells of the paper, and how much more often than the floor
-samples are told from the held-out curves. Without either option both versions are this one, and two splits are all.
+(`other_days.py`, which says what is printed for every data set). A comparison is of the splits that both files have.
 """
 
 import argparse
 import dataclasses
-import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from other_days import PERIODS, Found, judge, load_period
+from other_days import PERIODS, Found, compare, judge, load_period
 
 from febm import datasets
-from febm.benchmark.jobs import SPLITS
 from febm.datasets import Dataset
 
 NAMES = ("quadratic", "melbourne", "stocks", "gridwatch")
@@ -64,28 +59,6 @@ def read(path: Path) -> dict[tuple[str, int], Found]:
         }
 
 
-def compare(new: dict[tuple[str, int], Found], old: dict[tuple[str, int], Found]) -> None:
-    """Print what the new version is ahead or behind, data set by data set."""
-    for name in NAMES:
-        pairs = [(new[case], old[case]) for case in new if case[0] == name and case in old]
-        if not pairs:
-            continue
-
-        def figure(differences: list[float]) -> str:
-            series = pd.Series(differences)
-            return f"{series.mean():+.4f} ± {series.sem():.4f}"
-
-        logs = np.array(
-            [[np.log(a.mean() / b.mean()) for a, b in zip(x.errors, y.errors, strict=True)] for x, y in pairs]
-        )
-        print(f"{name}, {len(pairs)} splits")
-        print(f"  log density of a curve {figure([float(np.mean(x.evidence - y.evidence)) for x, y in pairs])} nats")
-        print(f"  logarithm of errors    {figure(logs.mean(axis=1).tolist())}, all cells")
-        for cell, (kind, share) in enumerate(SPLITS):
-            print(f"    {kind} {share}".ljust(25) + figure(logs[:, cell].tolist()))
-        print(f"  samples told           {figure([float(x.told - y.told) for x, y in pairs])}", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--save", type=Path, metavar="FILE")
@@ -94,17 +67,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    names = options.datasets.split(",")
-    if options.compare:
-        compare(*(read(path) for path in options.compare))
-    elif options.save:
-        save(options.save, names, options.seeds, options.workers)
+    if options.save:
+        save(options.save, options.datasets.split(","), options.seeds, options.workers)
+    elif options.compare:
+        new, old = (read(path) for path in options.compare)
+        for name in NAMES:
+            cases = [case for case in new if case in old and case[0] == name]
+            if cases:
+                print(f"{name}, {len(cases)} splits")
+                print("\n".join(f"  {line}" for line in compare([new[c] for c in cases], [old[c] for c in cases])))
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            paths = [Path(folder) / name for name in ("new.npz", "old.npz")]
-            for path in paths:
-                save(path, ["quadratic"], options.seeds, options.workers)
-            compare(*(read(path) for path in paths))
+        parser.print_help()
 
 
 if __name__ == "__main__":
